@@ -1,0 +1,25 @@
+//! The command line as it was typed.
+
+use clap::{Parser, Subcommand};
+
+use crate::commands;
+
+/// Tells what your redirects cost, and serves them at no cost.
+#[derive(Debug, Parser)]
+#[command(name = "milepost", version, propagate_version = true, arg_required_else_help = true)]
+#[command(after_help = "Exit status: 0 done, 1 a finding, mismatch or failed assertion, 2 could not do it.")]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// The verbs of milepost.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Serve a configuration: Apache's directives, Apache's answers.
+    Serve(commands::serve::Args),
+    /// Put load on a server and check every answer.
+    Load(commands::load::Args),
+    /// Run experiments on real servers.
+    Lab(commands::lab::Args),
+}

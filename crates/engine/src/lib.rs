@@ -1,0 +1,18 @@
+//! Apache directives to a compiled [`Site`], and a request to the [`Decision`] that Apache would take.
+//!
+//! The engine does no I/O, reads no clock and starts no thread. What it must know of the world (file
+//! contents while loading, file kinds and the time while deciding) comes in through [`Outside`].
+//!
+//! Source: httpd 2.4.71, `server/request.c`, `modules/mappers/mod_alias.c`, `mod_rewrite.c`, `mod_dir.c`.
+
+mod decision;
+mod diagnostic;
+mod outside;
+mod request;
+mod settings;
+
+pub use decision::{Decision, Outcome, Place};
+pub use diagnostic::{Diagnostic, Severity};
+pub use outside::{FileKind, Outside};
+pub use request::{Fields, NoFields, Request, Scheme, Version};
+pub use settings::{Listen, Settings};

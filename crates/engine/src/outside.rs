@@ -1,0 +1,47 @@
+//! What the engine must be told of the world: the one door for file systems, clocks and processes.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The world outside, as the engine needs it. The server implements it over the file system; tests
+/// over a table.
+pub trait Outside {
+    /// Reads a whole file: a configuration or a map.
+    ///
+    /// # Errors
+    /// As the file system reports them.
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
+
+    /// Lists the entries of a directory by name, unsorted, for `Include` with wildcards.
+    ///
+    /// # Errors
+    /// As the file system reports them.
+    fn list(&self, directory: &Path) -> io::Result<Vec<PathBuf>>;
+
+    /// Tells what stands at `path`, following symbolic links.
+    fn kind(&self, path: &Path) -> FileKind;
+
+    /// Tells what stands at `path` itself, without following a last symbolic link.
+    fn kind_of_link(&self, path: &Path) -> FileKind;
+
+    /// Returns a variable of the process environment.
+    fn environment(&self, name: &str) -> Option<String>;
+
+    /// Returns the time as seconds since the epoch, and the offset of local time from UTC in seconds.
+    fn now(&self) -> (i64, i32);
+}
+
+/// What stands at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileKind {
+    /// Nothing, or something that may not be looked at.
+    Missing,
+    /// A regular file, with its length in bytes.
+    File(u64),
+    /// A directory.
+    Directory,
+    /// A symbolic link; from [`Outside::kind_of_link`] only.
+    Link,
+    /// A device, a socket, a pipe.
+    Other,
+}

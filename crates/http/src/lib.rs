@@ -1,0 +1,1 @@
+//! Request-targets, target URIs, fields and HTTP/1 heads: bytes in, values out.

@@ -1,0 +1,1 @@
+//! Experiments on real servers: raw samples, plots and the report.

@@ -1,0 +1,1 @@
+//! Load: when to send, what to time, what to check, what to report.

@@ -1,0 +1,1 @@
+//! PCRE2 as Apache uses it: byte patterns, JIT, limits.

@@ -1,0 +1,1 @@
+//! Listeners, connections, timeouts and files: asks the engine, answers the client.

@@ -1,0 +1,1 @@
+//! Apache configuration text to directives with spans, and back.

@@ -1,0 +1,1 @@
+//! Spec runner, real httpd and scripted TCP peers, for tests only.
