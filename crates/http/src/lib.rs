@@ -1,1 +1,4 @@
 //! Request-targets, target URIs, fields and HTTP/1 heads: bytes in, values out.
+
+pub mod path;
+pub mod uri;
