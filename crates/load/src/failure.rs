@@ -1,0 +1,83 @@
+//! What can go wrong: with one request (counted, by kind) and with a whole run (stops it).
+
+use std::io;
+use std::net::SocketAddr;
+
+use serde::Serialize;
+
+/// Why a request ended without a complete answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum FailureKind {
+    /// Nobody listens at the address.
+    ConnectRefused,
+    /// No local port is free for another connection to the address.
+    NoLocalPort,
+    /// Connecting failed in another way.
+    ConnectFailed,
+    /// The answer was not complete in time.
+    TimedOut,
+    /// The server closed a fresh connection without answering.
+    ClosedBeforeAnswer,
+    /// The server closed the connection inside a message head.
+    ClosedInHead,
+    /// The server closed the connection inside the content.
+    ClosedInContent,
+    /// The server reset the connection.
+    Reset,
+    /// The message head is not HTTP/1.
+    MalformedHead,
+    /// The message head is longer than the limit, or has too many fields.
+    HeadTooLarge,
+    /// The chunked framing is broken.
+    MalformedChunk,
+    /// More bytes came than the answer's framing allows.
+    SurplusBytes,
+    /// Reading or writing failed in another way.
+    Io,
+}
+
+/// Why a run could not be done.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// There is nothing to request.
+    #[error("no target to request")]
+    NoTarget,
+    /// Without connections nothing can be sent.
+    #[error("the number of {0} must be at least 1")]
+    Zero(&'static str),
+    /// A rate that no schedule can keep.
+    #[error("the rate must be a positive number, not {0}")]
+    Rate(f64),
+    /// A part of the target cannot be sent as it is.
+    #[error("{uri}: {what} cannot be sent in a request: {value:?}")]
+    Unsendable {
+        /// Target URI.
+        uri: String,
+        /// Which part.
+        what: &'static str,
+        /// The part.
+        value: String,
+    },
+    /// The process may not open as many files.
+    #[error("{needed} open files are needed and the limit is {limit}; try `ulimit -n {needed}`")]
+    FileLimit {
+        /// Files needed.
+        needed: u64,
+        /// Hard limit of the process.
+        limit: u64,
+    },
+    /// Not one connection could be opened.
+    #[error("cannot connect to {address}: {source}")]
+    Connect {
+        /// Address that was tried.
+        address: SocketAddr,
+        /// The last failure.
+        source: io::Error,
+    },
+    /// A worker could not be set up.
+    #[error("cannot start a worker: {0}")]
+    Worker(#[source] io::Error),
+}

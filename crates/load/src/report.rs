@@ -1,0 +1,201 @@
+//! What a run found. The JSON form of [`Report`] is an interface: names stay, new ones may come.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::failure::FailureKind;
+
+/// Result of one run. Sent requests = `requests` + `errors` + `unanswered`.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct Report {
+    /// Complete answers, right or wrong.
+    pub requests: u64,
+    /// Complete answers that were not the expected ones. Their times are in no quantile.
+    pub wrong_answers: u64,
+    /// Requests that ended without a complete answer.
+    pub errors: u64,
+    /// Requests outstanding, or due and not sent, when the run was ended.
+    pub unanswered: u64,
+    /// Length of the measured part.
+    pub seconds: f64,
+    /// Right answers a second.
+    pub requests_per_second: f64,
+    /// CPU time of the generator's threads, user and system, for each request that ended.
+    pub client_cpu_us_per_request: f64,
+    /// From sending a request to the end of its answer, right answers only.
+    pub service_ns: Times,
+    /// From when a request was meant to be sent to the end of its answer, right answers only.
+    pub response_ns: Times,
+    /// From sending a request to the first byte of its answer, right answers only.
+    pub first_byte_ns: Times,
+    /// From opening a connection to its being writable.
+    pub connect_ns: Times,
+    /// Answers by status.
+    pub statuses: BTreeMap<u16, u64>,
+    /// Traffic.
+    pub bytes: Bytes,
+    /// Connections.
+    pub connections: Connections,
+    /// The first few wrong answers.
+    pub wrong_answer_examples: Vec<WrongAnswer>,
+    /// Errors by kind, most frequent first.
+    pub errors_by_kind: Vec<ErrorCount>,
+    /// How the generator itself did.
+    pub generator: Generator,
+    /// What came before the measured part, if anything.
+    pub warm_up: Option<WarmUpCounts>,
+    /// Why the run ended.
+    pub ended: Ended,
+    /// Seed of the run.
+    pub seed: u64,
+    /// Doubts about the measurement, each with what to try.
+    pub warnings: Vec<Warning>,
+}
+
+/// Quantiles of one distribution in nanoseconds, three significant digits; `max` and `mean` exact.
+///
+/// Requests that were given up (timeout, end of the run) are in it as right-censored at their age,
+/// redistributed as Kaplan and Meier do. A quantile among them is only a lower bound and is named
+/// in `at_least`. Without samples all values are `null`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Times {
+    /// Right answers behind the figures.
+    pub samples: u64,
+    /// Requests given up whose age is taken into account.
+    pub censored: u64,
+    /// Median.
+    pub p50: Option<u64>,
+    /// 90th percentile.
+    pub p90: Option<u64>,
+    /// 99th percentile.
+    pub p99: Option<u64>,
+    /// 99.9th percentile.
+    pub p999: Option<u64>,
+    /// The longest, exact.
+    pub max: Option<u64>,
+    /// Arithmetic mean of the samples, exact, censored ones left out.
+    pub mean: Option<f64>,
+    /// Names of the fields above that are lower bounds: the true value is at least that.
+    pub at_least: Vec<&'static str>,
+}
+
+/// Bytes on the wire above TCP.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Bytes {
+    /// Sent: heads and content.
+    pub sent: u64,
+    /// Received: heads, content and framing.
+    pub received: u64,
+    /// Content of complete answers, without framing.
+    pub content: u64,
+}
+
+/// What happened to connections, over the whole run including the warm-up.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Connections {
+    /// Asked for.
+    pub asked: u64,
+    /// Opened in all.
+    pub opened: u64,
+    /// Persistent connections that the server ended between two requests. Not an error.
+    pub closed_by_server: u64,
+    /// Requests sent again because the connection that they went out on was ended just then.
+    pub resent: u64,
+}
+
+/// One wrong answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct WrongAnswer {
+    /// Target URI.
+    pub url: String,
+    /// What should have come.
+    pub expected: String,
+    /// What came.
+    pub got: String,
+}
+
+/// Errors of one kind.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ErrorCount {
+    /// The kind.
+    pub kind: FailureKind,
+    /// How often.
+    pub count: u64,
+    /// The first of them: target URI and what happened.
+    pub example: String,
+}
+
+/// How the generator itself did.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Generator {
+    /// Worker threads.
+    pub threads: usize,
+    /// CPU time of all workers in the measured part.
+    pub cpu_seconds: f64,
+    /// CPU time of the busiest worker over the length of the measured part; 1 is a whole core.
+    pub busiest_thread: f64,
+    /// From when a request could and should have been sent to when it was: the generator's own
+    /// delay, which is no fault of the server.
+    pub lateness_ns: Times,
+    /// Longest turn of a worker loop. An answer that came in during it was noticed that much late.
+    pub longest_turn_ns: u64,
+}
+
+/// Counts of the warm-up.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct WarmUpCounts {
+    /// Complete answers.
+    pub requests: u64,
+    /// Wrong ones among them.
+    pub wrong_answers: u64,
+    /// Failed requests.
+    pub errors: u64,
+    /// Length.
+    pub seconds: f64,
+}
+
+/// Why the run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ended {
+    /// The number of requests was reached.
+    Requests,
+    /// The time was over.
+    Duration,
+    /// [`crate::Control::stop`] was called.
+    Interrupted,
+    /// No connection could be opened any more.
+    GaveUp,
+}
+
+/// A doubt about the measurement.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Warning {
+    /// Which doubt.
+    pub kind: WarningKind,
+    /// What was seen.
+    pub message: String,
+    /// What to try.
+    pub advice: String,
+}
+
+/// Kinds of doubt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum WarningKind {
+    /// A worker used nearly a whole core: the generator, not the server, may be the limit.
+    GeneratorSaturated,
+    /// The open loop did not send at the rate asked for.
+    RateNotReached,
+    /// Fewer than a hundred samples stand behind the highest quantile shown.
+    FewSamples,
+    /// Wrong answers or errors happened in the warm-up.
+    WarmUpNotClean,
+    /// The run was ended before its time.
+    EndedEarly,
+    /// Many connections were ended by the server although persistence was asked for.
+    NotPersistent,
+}

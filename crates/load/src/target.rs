@@ -1,0 +1,90 @@
+//! What is requested, and which answer is the right one.
+
+use std::net::SocketAddr;
+
+/// The first status that counts as wrong when no status is expected.
+pub const STATUS_WRONG_MIN: u16 = 400;
+
+/// One request: where it goes, what it says, and what must come back.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Target {
+    /// Socket that is connected to.
+    pub address: SocketAddr,
+    /// Value of the Host field.
+    pub authority: String,
+    /// Request-target in origin-form, as it goes on the wire.
+    pub request_target: String,
+    /// Method, in the case in which it goes on the wire.
+    pub method: String,
+    /// Fields beside Host, User-Agent, Accept and Connection; these three replace the built-in ones.
+    /// A Connection field is refused: [`crate::Persistence`] says it.
+    pub fields: Vec<(String, String)>,
+    /// The right answer.
+    pub expectation: Expectation,
+}
+
+/// What the answer must be. Every answer is held against it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Expectation {
+    /// Exact status. Without it, a status of 400 or more is wrong.
+    pub status: Option<u16>,
+    /// Exact value of the Location field, byte for byte.
+    pub location: Option<Vec<u8>>,
+    /// Exact length of the content in bytes.
+    pub content_bytes: Option<u64>,
+}
+
+impl Target {
+    /// A `GET` that is right with any status below 400.
+    #[must_use]
+    pub fn new(
+        address: SocketAddr,
+        authority: impl Into<String>,
+        request_target: impl Into<String>,
+    ) -> Self {
+        Self {
+            address,
+            authority: authority.into(),
+            request_target: request_target.into(),
+            method: "GET".to_owned(),
+            fields: Vec::new(),
+            expectation: Expectation::default(),
+        }
+    }
+
+    /// The same request with another expectation.
+    #[must_use]
+    pub fn expect(mut self, expectation: Expectation) -> Self {
+        self.expectation = expectation;
+        self
+    }
+
+    /// The target URI, for reports.
+    #[must_use]
+    pub fn uri(&self) -> String {
+        format!("http://{}{}", self.authority, self.request_target)
+    }
+}
+
+impl Expectation {
+    /// Exactly this status.
+    #[must_use]
+    pub fn status(status: u16) -> Self {
+        Self { status: Some(status), ..Self::default() }
+    }
+
+    /// Exactly this status and this Location.
+    #[must_use]
+    pub fn redirect(status: u16, location: impl Into<Vec<u8>>) -> Self {
+        Self { status: Some(status), location: Some(location.into()), content_bytes: None }
+    }
+
+    /// Exactly this length of content, beside what is expected already.
+    #[must_use]
+    pub fn content_bytes(mut self, bytes: u64) -> Self {
+        self.content_bytes = Some(bytes);
+        self
+    }
+}
