@@ -1,4 +1,6 @@
 //! Request-targets, target URIs, fields and HTTP/1 heads: bytes in, values out.
 
+pub mod chunked;
 pub mod path;
+pub mod request;
 pub mod uri;

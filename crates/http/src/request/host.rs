@@ -1,0 +1,65 @@
+//! What may stand in `Host`: a name or an address, and a port.
+//!
+//! Names are Apache's strict ones: letters, digits, `-`, `.`, `_`, no empty label inside. A host that
+//! passes can go into a `Location` as it is.
+//!
+//! Source: RFC 9110 section 7.2; httpd 2.4.71 `server/vhost.c`, `fix_hostname` and
+//! `strict_hostname_check`, and what it answers to the rows below.
+
+use std::net::Ipv6Addr;
+
+/// Whether `value` is a host with an optional port.
+pub(super) fn is_valid(value: &[u8]) -> bool {
+    if let Some(literal) = value.strip_prefix(b"[") {
+        let Some(end) = memchr::memchr(b']', literal) else { return false };
+        return is_ipv6(&literal[..end]) && is_port_part(&literal[end + 1..]);
+    }
+    let end = memchr::memchr(b':', value).unwrap_or(value.len());
+    is_name(&value[..end]) && is_port_part(&value[end..])
+}
+
+fn is_name(name: &[u8]) -> bool {
+    let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
+    !name.is_empty() && name.iter().all(allowed) && !name.windows(2).any(|pair| pair == b"..")
+}
+
+fn is_ipv6(literal: &[u8]) -> bool {
+    std::str::from_utf8(literal).is_ok_and(|text| text.parse::<Ipv6Addr>().is_ok())
+}
+
+/// Nothing, or a colon and a port that one can connect to.
+fn is_port_part(part: &[u8]) -> bool {
+    match part {
+        [] => true,
+        [b':', digits @ ..] if !digits.is_empty() => digits
+            .iter()
+            .try_fold(0u16, |port, byte| {
+                let digit = byte.is_ascii_digit().then(|| u16::from(byte - b'0'))?;
+                port.checked_mul(10)?.checked_add(digit)
+            })
+            .is_some_and(|port| port != 0),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accepts_what_apache_accepts() {
+        for host in ["a", "A-1.b_c", "a.", ".a", "a:80", "a:65535", "127.0.0.1:8080", "[::1]:80"] {
+            assert!(is_valid(host.as_bytes()), "{host}");
+        }
+    }
+
+    #[test]
+    fn refuses_what_apache_refuses() {
+        for host in [
+            "", ":80", "a b", "a/b", "a:b", "a:", "a:0", "a:-1", "a:65536", "a:99999", "a:80:80",
+            "a..b", "a,b", "a%20b", "u@a", "a!b", "[::1", "[::1]x", "[]", "[::g]", "ä",
+        ] {
+            assert!(!is_valid(host.as_bytes()), "{host}");
+        }
+    }
+}
