@@ -7,12 +7,16 @@
 
 mod decision;
 mod diagnostic;
+mod index;
 mod outside;
+mod pattern;
+mod pool;
 mod request;
 mod settings;
 
 pub use decision::{Decision, Outcome, Place};
 pub use diagnostic::{Diagnostic, Severity};
+pub use index::Lookup;
 pub use outside::{FileKind, Outside};
 pub use request::{Fields, NoFields, Request, Scheme, Version};
 pub use settings::{Listen, Settings};

@@ -183,6 +183,15 @@ pub struct Captures {
 }
 
 impl Captures {
+    /// Makes captures of byte ranges, for a match that was found without PCRE2.
+    pub fn of(spans: &[(usize, usize)]) -> Captures {
+        let mut captures = Captures { count: spans.len().min(GROUPS_MAX) as u8, ..Captures::default() };
+        for (span, &(start, end)) in captures.spans.iter_mut().zip(spans) {
+            *span = (start as u32, end as u32);
+        }
+        captures
+    }
+
     /// Returns the byte range of group `index` (0 is the whole match), unless the group was not set.
     pub fn get(&self, index: usize) -> Option<std::ops::Range<usize>> {
         let &(start, end) = self.spans[..self.count as usize].get(index)?;

@@ -17,15 +17,6 @@ pub(crate) struct Lexer<'a> {
     pub(crate) pieces: Vec<(u32, u32)>,
 }
 
-/// One logical line.
-#[derive(Clone, Copy)]
-pub(crate) struct Line {
-    /// Its text, trimmed.
-    pub(crate) text: Text,
-    /// Where its first physical line begins, blanks skipped, in the source.
-    pub(crate) offset: u32,
-}
-
 impl<'a> Lexer<'a> {
     pub(crate) fn new(source: &'a [u8]) -> Lexer<'a> {
         Lexer { source, at: 0, joined: Vec::new(), pieces: Vec::new() }
@@ -56,12 +47,11 @@ impl<'a> Lexer<'a> {
         (start, end - usize::from(goes_on), goes_on)
     }
 
-    /// Takes the physical lines of one logical line: the text, or `None` if it was not joined.
-    fn logical(&mut self) -> Line {
+    /// Takes the physical lines of one logical line.
+    fn logical(&mut self) -> Text {
         let (start, end, mut goes_on) = self.physical();
-        let offset = (start + leading_blanks(&self.source[start..end])) as u32;
         if !goes_on {
-            return Line { text: trim(self.source, start, end, 0), offset };
+            return trim(self.source, start, end, 0);
         }
         let joined_start = self.joined.len();
         let (mut start, mut end) = (start, end);
@@ -74,18 +64,17 @@ impl<'a> Lexer<'a> {
             }
             (start, end, goes_on) = self.physical();
         }
-        let text = trim(&self.joined, joined_start, self.joined.len(), self.source.len());
-        Line { text, offset }
+        trim(&self.joined, joined_start, self.joined.len(), self.source.len())
     }
 }
 
 impl Iterator for Lexer<'_> {
-    type Item = Line;
+    type Item = Text;
 
-    fn next(&mut self) -> Option<Line> {
+    fn next(&mut self) -> Option<Text> {
         while self.at < self.source.len() {
             let line = self.logical();
-            let text = self.bytes(line.text);
+            let text = self.bytes(line);
             if !text.is_empty() && text[0] != b'#' {
                 return Some(line);
             }

@@ -115,7 +115,7 @@ impl Tree {
         let mut open: Vec<u32> = Vec::new();
         let mut lexer = Lexer::new(&source);
         while let Some(line) = lexer.next() {
-            let Some(mut node) = split(&lexer, line.text, &mut faults) else { continue };
+            let Some(mut node) = split(&lexer, line, &mut faults) else { continue };
             match node.kind {
                 Kind::Directive => {}
                 Kind::Open { .. } => open.push(nodes.len() as u32),
@@ -164,10 +164,9 @@ impl Tree {
         &self.buffer
     }
 
-    /// Gives up the nodes and keeps the text.
-    pub fn into_text(mut self) -> Tree {
-        self.nodes = Vec::new();
-        self
+    /// Takes the nodes out and leaves the text, for whoever walks the nodes while keeping the text.
+    pub fn take_nodes(&mut self) -> Vec<Node> {
+        std::mem::take(&mut self.nodes)
     }
 
     /// Returns where the byte at offset `at` of the buffer stands in the source.

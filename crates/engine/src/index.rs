@@ -1,0 +1,312 @@
+//! Answers one question about an ordered list of rules: which is the next one that could match?
+//!
+//! A rule is filed once, at load, under what a matching string must have: a whole path cut at a segment
+//! (`Redirect`), a literal that it equals, begins with or contains, or, if its pattern says nothing, the
+//! same for the variable of one of its conditions. What has nothing to hold on to is always a candidate.
+//! A lookup is a few hash probes and one walk down a trie, however many rules there are. The index may
+//! name a rule that does not match; it never leaves out one that does.
+
+mod postings;
+mod strings;
+mod trie;
+
+use crate::pattern::Reach;
+use crate::pool::{Pool, Str};
+
+use postings::{Cursor, List, Postings};
+use strings::Strings;
+
+/// How the next rule is found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Lookup {
+    /// By the index.
+    #[default]
+    Index,
+    /// Each rule after the other, as Apache does: the ablation.
+    Scan,
+}
+
+/// A variable that conditions often pin down, so that rules are filed under it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Subject {
+    /// The string that the rule's pattern is matched against.
+    Input,
+    /// `%{HTTP_HOST}`
+    Host,
+    /// `%{REQUEST_URI}`
+    Uri,
+    /// `%{QUERY_STRING}`
+    Query,
+}
+
+/// What one string must have for a rule to match: at least one of `keys`.
+#[derive(Debug, Clone)]
+pub(crate) struct Handle {
+    pub(crate) subject: Subject,
+    pub(crate) keys: Vec<(Str, Reach)>,
+    /// Letters match in both cases; the keys are in lower case.
+    pub(crate) folded: bool,
+}
+
+/// How a rule is filed.
+#[derive(Debug, Clone)]
+pub(crate) enum Filing {
+    /// A `Redirect` or `Alias` with this URL-path, its runs of slashes merged.
+    Path(Str),
+    /// Any one of these is enough; the rarest is used. None at all: the rule is always a candidate.
+    Handles(Vec<Handle>),
+    /// Never on its own: it follows a chained rule.
+    Follower,
+}
+
+/// An index over the rules 0, 1, 2, … of one list.
+#[derive(Debug, Default)]
+pub(crate) struct Index {
+    lookup: Lookup,
+    len: u32,
+    postings: Postings,
+    paths: Strings,
+    /// For each [`Subject`], case-sensitive and folded.
+    subjects: [[Strings; 2]; 4],
+    always: List,
+}
+
+/// The state of one walk through an [`Index`]. Reused, so that a lookup does not allocate.
+#[derive(Debug, Default)]
+pub(crate) struct Candidates {
+    cursor: Cursor,
+    folded: Vec<u8>,
+    merged: Vec<u8>,
+}
+
+/// Gives the value of a subject other than the input.
+pub(crate) trait Values {
+    /// Appends the value of `subject` to `out`.
+    fn value(&self, subject: Subject, out: &mut Vec<u8>);
+}
+
+impl Index {
+    /// Files the rules, in order.
+    pub(crate) fn build(pool: &Pool, filings: &[Filing], lookup: Lookup) -> Index {
+        let mut index = Index { lookup, len: filings.len() as u32, ..Index::default() };
+        if lookup == Lookup::Scan {
+            return index;
+        }
+        let frequencies = Frequencies::count(pool, filings);
+        for (filing, rule) in filings.iter().zip(0..) {
+            match filing {
+                Filing::Follower => {}
+                Filing::Path(path) => {
+                    index.paths.add(pool, *path, Reach::Exact, rule, &mut index.postings);
+                }
+                Filing::Handles(handles) => match frequencies.rarest(pool, handles) {
+                    None => index.postings.push(&mut index.always, rule),
+                    Some(handle) => {
+                        let strings = &mut index.subjects[handle.subject as usize]
+                            [usize::from(handle.folded)];
+                        for &(key, reach) in &handle.keys {
+                            strings.add(pool, key, reach, rule, &mut index.postings);
+                        }
+                    }
+                },
+            }
+        }
+        for strings in index.subjects.iter_mut().flatten() {
+            strings.seal(pool);
+        }
+        index
+    }
+
+    /// Starts a walk for the string `input`.
+    pub(crate) fn start(
+        &self,
+        pool: &Pool,
+        input: &[u8],
+        values: &dyn Values,
+        candidates: &mut Candidates,
+    ) {
+        let Candidates { cursor, folded, merged } = candidates;
+        cursor.clear();
+        if self.lookup == Lookup::Scan {
+            return;
+        }
+        cursor.add(self.always);
+        if !self.paths.is_empty() {
+            self.find_paths(pool, input, merged, cursor);
+        }
+        for (number, [plain, caseless]) in self.subjects.iter().enumerate() {
+            if plain.is_empty() && caseless.is_empty() {
+                continue;
+            }
+            let mut value = input;
+            if number != Subject::Input as usize {
+                merged.clear();
+                values.value(SUBJECTS[number], merged);
+                value = merged;
+            }
+            plain.find(pool, value, cursor);
+            if !caseless.is_empty() {
+                folded.clear();
+                folded.extend(value.iter().map(u8::to_ascii_lowercase));
+                caseless.find(pool, folded, cursor);
+            }
+        }
+    }
+
+    /// Returns the first rule from `from` on that could match.
+    pub(crate) fn next(&self, from: u32, candidates: &mut Candidates) -> Option<u32> {
+        match self.lookup {
+            Lookup::Scan => (from < self.len).then_some(from),
+            Lookup::Index => candidates.cursor.next(from, &self.postings),
+        }
+    }
+
+    /// How many rules are candidates for every string.
+    pub(crate) fn always_count(&self) -> usize {
+        self.postings.iter(self.always).count()
+    }
+
+    /// Looks up every place where the path can be cut: `/docs` ends before a slash, `/docs/` after it.
+    fn find_paths(&self, pool: &Pool, input: &[u8], merged: &mut Vec<u8>, cursor: &mut Cursor) {
+        let mut path = input;
+        if memchr::memmem::find(input, b"//").is_some() {
+            merge_slashes(input, merged);
+            path = merged;
+        }
+        for slash in memchr::memchr_iter(b'/', path) {
+            if slash > 0 {
+                cursor.add(self.paths.exact(pool, &path[..slash]));
+            }
+            cursor.add(self.paths.exact(pool, &path[..=slash]));
+        }
+        if !path.is_empty() && path.last() != Some(&b'/') {
+            cursor.add(self.paths.exact(pool, path));
+        }
+    }
+}
+
+const SUBJECTS: [Subject; 4] = [Subject::Input, Subject::Host, Subject::Uri, Subject::Query];
+
+/// Writes `path` to `out` with one slash for each run of them.
+pub(crate) fn merge_slashes(path: &[u8], out: &mut Vec<u8>) {
+    out.clear();
+    for &byte in path {
+        if byte != b'/' || out.last() != Some(&b'/') {
+            out.push(byte);
+        }
+    }
+}
+
+/// How many rules have each key, for those lists where a rule can be filed in more than one way.
+struct Frequencies<'p> {
+    count: std::collections::HashMap<(u8, bool, &'p [u8]), u32, foldhash::fast::RandomState>,
+}
+
+impl<'p> Frequencies<'p> {
+    fn count(pool: &'p Pool, filings: &[Filing]) -> Frequencies<'p> {
+        let mut count = std::collections::HashMap::default();
+        let choice =
+            |filing: &Filing| matches!(filing, Filing::Handles(handles) if handles.len() > 1);
+        if filings.iter().any(choice) {
+            for filing in filings {
+                let Filing::Handles(handles) = filing else { continue };
+                for handle in handles {
+                    for &(key, _) in &handle.keys {
+                        let key = (handle.subject as u8, handle.folded, pool.get(key));
+                        *count.entry(key).or_default() += 1;
+                    }
+                }
+            }
+        }
+        Frequencies { count }
+    }
+
+    /// The handle whose most frequent key is the rarest; a key of one byte says nothing.
+    fn rarest<'h>(&self, pool: &Pool, handles: &'h [Handle]) -> Option<&'h Handle> {
+        let weight = |handle: &&Handle| -> u32 {
+            let weigh = |&(key, reach): &(Str, Reach)| {
+                if key.len() <= 1 && reach != Reach::Exact {
+                    return u32::MAX;
+                }
+                let key = (handle.subject as u8, handle.folded, pool.get(key));
+                self.count.get(&key).copied().unwrap_or(1)
+            };
+            handle.keys.iter().map(weigh).max().unwrap_or(0)
+        };
+        match handles {
+            [only] => Some(only),
+            handles => handles.iter().min_by_key(weight),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    struct NoValues;
+
+    impl Values for NoValues {
+        fn value(&self, _subject: Subject, _out: &mut Vec<u8>) {}
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(1000))]
+
+        /// The index names exactly the rules whose key the string has, in order, from any start.
+        #[test]
+        fn finds_all_in_order(
+            rules in prop::collection::vec(("[ab/]{0,4}", 0..5_usize, any::<bool>()), 0..24),
+            subject in "[abAB/]{0,6}",
+            from in 0..6_u32,
+        ) {
+            let mut pool = Pool::default();
+            let reaches = [Reach::Exact, Reach::Prefix, Reach::Contains];
+            let mut filings = Vec::new();
+            for (key, kind, folded) in &rules {
+                let mut merged = Vec::new();
+                merge_slashes(key.as_bytes(), &mut merged);
+                filings.push(match kind {
+                    3 => Filing::Path(pool.add(&merged)),
+                    4 => Filing::Handles(Vec::new()),
+                    &kind => {
+                        let keys = vec![(pool.add(key.as_bytes()), reaches[kind])];
+                        Filing::Handles(vec![Handle { subject: Subject::Input, keys, folded: *folded }])
+                    }
+                });
+            }
+            let covers = |(key, kind, folded): &(String, usize, bool)| {
+                let subject = if *folded && *kind < 3 { subject.to_lowercase() } else { subject.clone() };
+                match kind {
+                    0 => subject == *key,
+                    1 => subject.starts_with(key),
+                    2 => subject.contains(key),
+                    3 => {
+                        let mut path = Vec::new();
+                        merge_slashes(subject.as_bytes(), &mut path);
+                        let mut fake = Vec::new();
+                        merge_slashes(key.as_bytes(), &mut fake);
+                        path.starts_with(&fake) && !fake.is_empty() && (
+                            fake.ends_with(b"/") || path.len() == fake.len() || path[fake.len()] == b'/')
+                    }
+                    _ => true,
+                }
+            };
+            let expected: Vec<u32> = (0..).zip(&rules)
+                .filter(|(rule, _)| *rule >= from)
+                .filter(|(_, rule)| covers(rule)).map(|(rule, _)| rule).collect();
+            let index = Index::build(&pool, &filings, Lookup::Index);
+            let mut candidates = Candidates::default();
+            index.start(&pool, subject.as_bytes(), &NoValues, &mut candidates);
+            let mut found = Vec::new();
+            let mut at = from;
+            while let Some(rule) = index.next(at, &mut candidates) {
+                found.push(rule);
+                at = rule + 1;
+            }
+            prop_assert_eq!(found, expected);
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! A regular expression of a rule: matched by comparing bytes where that is the same, else by PCRE2.
+//!
+//! Most patterns of real rule sets are literals in disguise (`^/a\.html$`, `^/a/?$`, `^/a/(.*)$`). They
+//! are recognised once, at load; only the others are ever compiled, and not before they are first tried.
+
+mod analyze;
+
+use std::sync::OnceLock;
+
+use milepost_pcre::{Captures, Case, CompileError, MatchError, Matcher, Regex};
+
+use analyze::Facts;
+#[cfg(test)]
+use analyze::Key;
+pub(crate) use analyze::Reach;
+
+use crate::pool::{Pool, Str};
+
+/// A pattern, without its leading `!`.
+#[derive(Debug)]
+pub(crate) struct Pattern {
+    text: Str,
+    shape: Shape,
+    case: Case,
+    regex: OnceLock<Option<Box<Regex>>>,
+}
+
+/// What a pattern does, if it can be done without PCRE2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shape {
+    /// `^literal$`
+    Exact(Str),
+    /// `^literal`
+    Prefix(Str),
+    /// `^literal(.*)$`: group 1 is the rest.
+    PrefixAndRest(Str),
+    /// A literal anywhere.
+    Contains(Str),
+    /// Anything else.
+    Other,
+}
+
+impl Pattern {
+    /// Makes a pattern of `text`, and returns what is known of the strings that it matches.
+    ///
+    /// # Errors
+    /// When PCRE2 would not compile it.
+    pub(crate) fn new(
+        pool: &mut Pool,
+        text: Str,
+        case: Case,
+    ) -> Result<(Pattern, Facts), CompileError> {
+        let facts = analyze::analyze(pool.get(text));
+        if !facts.valid {
+            // Compiled once to see that it compiles; kept only when it is tried.
+            Regex::without_jit(pool.get(text), case)?;
+        }
+        let shape = Shape::of(pool, text, case, &facts);
+        Ok((Pattern { text, shape, case, regex: OnceLock::new() }, facts))
+    }
+
+    /// Searches `subject`.
+    ///
+    /// # Errors
+    /// When PCRE2 gives up at one of its limits.
+    pub(crate) fn find(
+        &self,
+        pool: &Pool,
+        subject: &[u8],
+        matcher: &mut Matcher,
+    ) -> Result<Option<Captures>, MatchError> {
+        let whole = |len: usize| Captures::of(&[(0, len)]);
+        Ok(match self.shape {
+            Shape::Exact(literal) => (subject == pool.get(literal)).then(|| whole(subject.len())),
+            Shape::Prefix(literal) => {
+                subject.starts_with(pool.get(literal)).then(|| whole(literal.len()))
+            }
+            Shape::PrefixAndRest(literal) => {
+                let (start, end) = (literal.len(), subject.len());
+                let found = subject.starts_with(pool.get(literal));
+                found.then(|| Captures::of(&[(0, end), (start, end)]))
+            }
+            Shape::Contains(literal) => {
+                let at = memchr::memmem::find(subject, pool.get(literal));
+                at.map(|at| Captures::of(&[(at, at + literal.len())]))
+            }
+            Shape::Other => {
+                let compile = || Regex::new(pool.get(self.text), self.case).ok().map(Box::new);
+                match self.regex.get_or_init(compile) {
+                    Some(regex) => matcher.find(regex, subject)?,
+                    // It compiled at load; only want of memory can get here.
+                    None => return Err(MatchError::Limit),
+                }
+            }
+        })
+    }
+
+    pub(crate) fn text(&self) -> Str {
+        self.text
+    }
+
+    /// The named groups and their numbers, for `MATCH_` variables.
+    pub(crate) fn names(&self, pool: &Pool) -> Vec<(String, u32)> {
+        Regex::without_jit(pool.get(self.text), self.case)
+            .map(|regex| regex.names())
+            .unwrap_or_default()
+    }
+}
+
+impl Shape {
+    fn of(pool: &mut Pool, text: Str, case: Case, facts: &Facts) -> Shape {
+        if case == Case::Insensitive {
+            return Shape::Other;
+        }
+        let Some(tail) = facts.tail else { return Shape::Other };
+        // The literal usually stands in the pattern as it is, and is then not stored again.
+        let literal = if facts.escaped {
+            pool.add(&facts.literal)
+        } else {
+            text.slice(facts.literal_at, facts.literal.len())
+        };
+        match tail {
+            analyze::Tail::End => Shape::Exact(literal),
+            analyze::Tail::Open => Shape::Prefix(literal),
+            analyze::Tail::Rest => Shape::PrefixAndRest(literal),
+            analyze::Tail::Unanchored => Shape::Contains(literal),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn shapes() {
+        check("^/test/1$", |shape| matches!(shape, Shape::Exact(_)));
+        check(r"^/a\.html$", |shape| matches!(shape, Shape::Exact(_)));
+        check("^/a/(.*)$", |shape| matches!(shape, Shape::PrefixAndRest(_)));
+        check("^/a/(.*)", |shape| matches!(shape, Shape::PrefixAndRest(_)));
+        check("^/a", |shape| matches!(shape, Shape::Prefix(_)));
+        check("/test/1", |shape| matches!(shape, Shape::Contains(_)));
+        check("^/a/?$", |shape| shape == Shape::Other);
+        check("^/a.b$", |shape| shape == Shape::Other);
+    }
+
+    #[track_caller]
+    fn check(text: &str, expected: fn(Shape) -> bool) {
+        let mut pool = Pool::default();
+        let text = pool.add(text.as_bytes());
+        let (pattern, _) = Pattern::new(&mut pool, text, Case::Sensitive).unwrap();
+        assert!(expected(pattern.shape), "{:?}", pattern.shape);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4000))]
+
+        /// Comparing bytes and PCRE2 agree, groups included, and keys never miss a match.
+        #[test]
+        fn shortcuts_equal_pcre(
+            text in r"\^?(a|b|/|\\\.|\.|\*|\?|\(|\)|\||\[ab\]|\(a\|b\)|\(/\.\*\)\?|/\?|\(\.\*\)|\(\?:b\)|a\+|\{2\}|\\d|\^|\$){0,6}\$?",
+            subjects in prop::collection::vec("[ab/.0A]{0,6}", 12),
+            insensitive: bool,
+        ) {
+            let case = if insensitive { Case::Insensitive } else { Case::Sensitive };
+            let mut pool = Pool::default();
+            let stored = pool.add(text.as_bytes());
+            let compiled = Regex::new(text.as_bytes(), case);
+            let pattern = Pattern::new(&mut pool, stored, case);
+            prop_assert_eq!(pattern.is_ok(), compiled.is_ok(), "validity of {}", text);
+            let (Ok((pattern, facts)), Ok(regex)) = (pattern, compiled) else { return Ok(()) };
+            let mut matcher = Matcher::new();
+            for subject in &subjects {
+                let subject = subject.as_bytes();
+                let ours = pattern.find(&pool, subject, &mut matcher).unwrap();
+                let theirs = matcher.find(&regex, subject).unwrap();
+                let groups = |captures: Option<Captures>| captures.map(|captures| {
+                    (0..10).map(|group| captures.get(group)).collect::<Vec<_>>()
+                });
+                prop_assert_eq!(groups(ours), groups(theirs), "{} on {:?}", text, subject);
+                if theirs.is_some() {
+                    let fold = |bytes: &[u8]| if insensitive { bytes.to_ascii_lowercase() } else { bytes.to_vec() };
+                    let subject = fold(subject);
+                    let covered = |key: &Key| match key.reach {
+                        Reach::Exact => subject == fold(&key.literal),
+                        Reach::Prefix => subject.starts_with(&fold(&key.literal)),
+                        Reach::Contains => memchr::memmem::find(&subject, &fold(&key.literal)).is_some(),
+                    };
+                    if let Some(keys) = &facts.keys {
+                        prop_assert!(keys.iter().any(covered), "{} keys {:?} on {:?}", text, keys, subject);
+                    }
+                }
+            }
+        }
+    }
+}
