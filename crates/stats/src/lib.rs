@@ -5,5 +5,6 @@
 
 pub mod bootstrap;
 pub mod compare;
+pub mod histogram;
 mod normal;
 pub mod quantile;
