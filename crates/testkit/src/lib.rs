@@ -1,1 +1,23 @@
-//! Spec runner, real httpd and scripted TCP peers, for tests only.
+//! Proves that milepost gives Apache's own answers: cases, real httpd, comparison. For tests only.
+//!
+//! A [`Case`] is a configuration, a tree of files, requests and the answers to them. An [`Engine`]
+//! answers cases: [`Judge`] is real httpd. [`spec::run`] compares an engine with the corpus in
+//! `spec/`; [`bless`] writes the corpus's expectations from real httpd.
+
+pub mod answer;
+pub mod bless;
+pub mod bytes;
+pub mod case;
+pub mod client;
+pub mod directory;
+pub mod engine;
+pub mod httpd;
+pub mod judge;
+pub mod known;
+pub mod spec;
+pub mod stage;
+
+pub use answer::{Answer, Expected};
+pub use case::{Ask, Case, Exchange, Scope};
+pub use engine::{Engine, Verdict};
+pub use judge::Judge;

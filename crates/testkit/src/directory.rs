@@ -1,0 +1,48 @@
+//! A directory for one test run, readable by the user that httpd becomes, removed when dropped.
+
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Names tried before giving up; more than one is needed only when process ids were reused.
+const ATTEMPTS_MAX: u32 = 100;
+
+/// A directory below the system's one for temporary files.
+#[derive(Debug)]
+pub struct Directory {
+    path: PathBuf,
+}
+
+impl Directory {
+    /// Makes a new directory that everyone may read.
+    ///
+    /// # Errors
+    /// As the file system reports them.
+    pub fn new() -> io::Result<Directory> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let parent = std::env::temp_dir().canonicalize()?;
+        for _ in 0..ATTEMPTS_MAX {
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            let path = parent.join(format!("milepost-test-{}-{number}", std::process::id()));
+            match std::fs::DirBuilder::new().mode(0o755).create(&path) {
+                Ok(()) => return Ok(Directory { path }),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
+    }
+
+    /// Returns its absolute path, without symbolic links.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        // What cannot be removed is left to the system's own cleaning of temporary files.
+        let _ = std::fs::remove_dir_all(&self.path);
+    }
+}
