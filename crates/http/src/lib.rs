@@ -3,4 +3,5 @@
 pub mod chunked;
 pub mod path;
 pub mod request;
+pub mod response;
 pub mod uri;
