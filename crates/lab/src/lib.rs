@@ -1,1 +1,29 @@
 //! Experiments on real servers: raw samples, plots and the report.
+//!
+//! [`experiment`] says what to do, [`run()`] does it and returns [`results`], [`analysis`] turns
+//! these into what may be said, and [`table`] and [`report`] say it. Processes and result files are
+//! known here and nowhere else; what is sent and timed is the business of `milepost-load`, and every
+//! estimate that of `milepost-stats`.
+
+mod account;
+pub mod analysis;
+mod cpu;
+mod doubt;
+pub mod environment;
+pub mod experiment;
+mod plan;
+mod port;
+mod process;
+pub mod results;
+mod run;
+#[cfg(test)]
+mod sample;
+mod server;
+mod site;
+mod workspace;
+
+pub use plan::{Options, PlanError};
+pub use process::StartError;
+pub use run::{Event, Request, RunError, run};
+pub use server::{Missing, Server, ServerKind};
+pub use workspace::WorkspaceError;
