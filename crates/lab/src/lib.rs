@@ -11,6 +11,7 @@ mod cpu;
 mod doubt;
 pub mod environment;
 pub mod experiment;
+mod layout;
 mod plan;
 mod port;
 mod process;
@@ -20,6 +21,7 @@ mod run;
 mod sample;
 mod server;
 mod site;
+pub mod table;
 mod workspace;
 
 pub use plan::{Options, PlanError};

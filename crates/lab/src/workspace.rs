@@ -168,7 +168,12 @@ mod tests {
 
     #[test]
     fn files_that_servers_may_not_reach_stand_elsewhere() {
-        let directory = tempfile::tempdir().expect("a directory"); // Mode 0700.
+        let directory = tempfile::tempdir().expect("a directory");
+        let set_mode = |mode| {
+            let mode = fs::Permissions::from_mode(mode);
+            fs::set_permissions(directory.path(), mode).expect("our own directory");
+        };
+        set_mode(0o700);
         let result = directory.path().join("result");
         let workspace = Workspace::prepare(&result, true).expect("a new directory");
         assert!(workspace.is_elsewhere());
@@ -183,8 +188,7 @@ mod tests {
         assert_eq!(fs::read_to_string(result.join("servers/x/y.conf")).expect("it"), "servers");
         fs::remove_dir_all(workspace.root()).expect("our own directory");
 
-        let open = fs::Permissions::from_mode(0o755);
-        fs::set_permissions(directory.path(), open).expect("our own directory");
+        set_mode(0o755);
         assert!(!Workspace::prepare(&result.join("2"), true).expect("a directory").is_elsewhere());
     }
 }
