@@ -178,7 +178,7 @@ impl fmt::Display for Report {
         writeln!(f, "\n{}", self.engine)?;
         writeln!(f, "{:20} {:>6} {:>7} {:>6} {:>7}", "area", "cases", "passed", "known", "failed")?;
         let total = ("total".to_owned(), self.total());
-        let areas = self.areas.iter().map(|(name, counts)| (name, counts));
+        let areas = self.areas.iter();
         for (name, counts) in areas.chain([(&total.0, &total.1)]) {
             let Counts { cases, passed, known, failed } = counts;
             writeln!(f, "{name:20} {cases:>6} {passed:>7} {known:>6} {failed:>7}")?;
