@@ -15,6 +15,7 @@ mod layout;
 mod plan;
 mod port;
 mod process;
+pub mod report;
 pub mod results;
 mod run;
 #[cfg(test)]
