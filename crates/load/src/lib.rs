@@ -1,11 +1,26 @@
 //! Load: when to send, what to time, what to check, what to report.
+//!
+//! [`run`] takes a [`Plan`] and returns a [`Report`]. Every answer is held against the
+//! [`Expectation`] of its [`Target`]; a wrong answer is counted and never timed. No process, no file,
+//! no terminal in here: only sockets, threads and the clock.
 
+mod answer;
+mod check;
+mod clock;
+mod connection;
 mod control;
+mod deadlines;
 mod failure;
+mod pacer;
 mod plan;
+mod record;
 mod report;
 mod run;
+mod schedule;
+mod summary;
 mod target;
+mod wire;
+mod worker;
 
 pub use control::{Control, Progress};
 pub use failure::{FailureKind, RunError};

@@ -1,20 +1,213 @@
 //! Runs a plan: checks it, starts the workers, merges what they recorded.
 
+use std::io;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::clock::{Clock, nanos};
 use crate::control::Control;
 use crate::failure::RunError;
-use crate::plan::{Arrival, Plan};
-use crate::report::Report;
+use crate::plan::{Arrival, Plan, Stop, WarmUp};
+use crate::report::{Ended, Report};
+use crate::schedule::{Schedule, Sequence};
+use crate::summary::{self, Measured};
+use crate::wire::Requests;
+use crate::worker::{End, Part, PartResult, Shared, Worker};
+
+/// Files that the process may have open beside the connections: standard streams, a poll and a timer
+/// for each thread, and what the caller has.
+const OTHER_FILES: u64 = 64;
 
 /// Runs `plan` and returns when its stop is reached, `control` says so, or the server is gone.
+///
+/// ```no_run
+/// use milepost_load::{Control, Expectation, Plan, Stop, Target, run};
+///
+/// let address = "127.0.0.1:8080".parse().unwrap();
+/// let target = Target::new(address, "localhost:8080", "/test/1")
+///     .expect(Expectation::redirect(301, "http://localhost:8080/new/1"));
+/// let mut plan = Plan::new(vec![target]);
+/// plan.stop = Stop::Requests(20_000);
+/// let report = run(&plan, &Control::new()).unwrap();
+/// assert_eq!(report.wrong_answers, 0);
+/// ```
 ///
 /// # Errors
 ///
 /// When the plan makes no sense, the process lacks files or threads, or not one connection could be
 /// opened. What goes wrong with single requests is in the report.
-pub fn run(plan: &Plan, _control: &Control) -> Result<Report, RunError> {
+pub fn run(plan: &Plan, control: &Control) -> Result<Report, RunError> {
     check(plan)?;
-    // The worker loop comes with the next commit; until then the run says that it cannot start.
-    Err(RunError::Worker(std::io::ErrorKind::Unsupported.into()))
+    let requests = Requests::render(plan)?;
+    let threads = plan.threads.min(plan.connections);
+    allow_files(plan.connections as u64 * requests.origins().len() as u64 + threads as u64 * 2)?;
+
+    let shared = Shared { plan, requests: &requests, control, clock: Clock::start() };
+    let parts = Parts {
+        warm_up: match plan.warm_up {
+            WarmUp::None => None,
+            WarmUp::Duration(length) => Some((Sequence::new(u64::MAX, threads), Some(length))),
+            WarmUp::Requests(count) => Some((Sequence::new(count, threads), None)),
+        },
+        measured: match plan.stop {
+            Stop::Duration(length) => (Sequence::new(u64::MAX, threads), Some(length)),
+            Stop::Requests(count) => (Sequence::new(count, threads), None),
+        },
+        gate: Gate { barrier: Barrier::new(threads), opened: AtomicU64::new(0) },
+    };
+    let workers = (0..threads)
+        .map(|index| {
+            // The first connections go to the first workers, one more each if it does not come out
+            // even.
+            let slots = plan.connections / threads;
+            let more = usize::from(index < plan.connections % threads);
+            Worker::new(&shared, index, slots + more)
+        })
+        .collect::<io::Result<Vec<_>>>()
+        .map_err(RunError::Worker)?;
+    let results = start(workers, &shared, &parts).map_err(RunError::Worker)?;
+    merge(plan, threads, results)
+}
+
+/// What the workers do one after the other, all together.
+#[derive(Debug)]
+struct Parts {
+    warm_up: Option<(Sequence, Option<Duration>)>,
+    measured: (Sequence, Option<Duration>),
+    gate: Gate,
+}
+
+/// Lets all workers through at the same time.
+#[derive(Debug)]
+struct Gate {
+    barrier: Barrier,
+    opened: AtomicU64,
+}
+
+impl Gate {
+    /// Waits for the others and returns when the gate was opened.
+    fn pass(&self, clock: Clock) -> u64 {
+        if self.barrier.wait().is_leader() {
+            self.opened.store(clock.now(), Relaxed);
+        }
+        // The second barrier orders the store before the loads.
+        self.barrier.wait();
+        self.opened.load(Relaxed)
+    }
+}
+
+/// What one worker brings back.
+struct WorkerResult {
+    warm_up: Option<(u64, PartResult)>,
+    measured: (u64, PartResult),
+    refusal: Option<(std::net::SocketAddr, io::Error)>,
+}
+
+fn start(
+    workers: Vec<Worker<'_>>,
+    shared: &Shared<'_>,
+    parts: &Parts,
+) -> io::Result<Vec<WorkerResult>> {
+    thread::scope(|scope| {
+        let mut threads = Vec::new();
+        for (index, worker) in workers.into_iter().enumerate() {
+            // A worker waits for the others only when all are there: a thread that cannot be started
+            // must not leave the rest waiting.
+            let (go, may_go) = channel::<()>();
+            let name = format!("load-{index}");
+            let thread = thread::Builder::new()
+                .name(name)
+                .spawn_scoped(scope, move || drive(worker, index, &may_go, shared, parts))?;
+            threads.push((go, thread));
+        }
+        let threads: Vec<_> = threads
+            .into_iter()
+            .map(|(go, thread)| {
+                // Only fails when the thread is gone, and then joining says so.
+                let _ = go.send(());
+                thread
+            })
+            .collect();
+        threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err(died()))).collect()
+    })
+}
+
+/// The life of a worker thread.
+fn drive(
+    mut worker: Worker<'_>,
+    index: usize,
+    may_go: &Receiver<()>,
+    shared: &Shared<'_>,
+    parts: &Parts,
+) -> io::Result<WorkerResult> {
+    may_go.recv().map_err(|_| died())?;
+    let arrival = shared.plan.arrival;
+    let end = |start: u64, length: Option<Duration>| {
+        length.map_or(u64::MAX, |length| start.saturating_add(nanos(length)))
+    };
+    let warm_up = parts.warm_up.as_ref().map(|(sequence, length)| {
+        let start = parts.gate.pass(shared.clock);
+        let schedule = Schedule::new(arrival, sequence, index, start, end(start, *length));
+        // What is outstanding at the end is waited for: it must not disturb what is measured.
+        (start, worker.run(Part { schedule, cut_at: None, is_measured: false }))
+    });
+    // Whatever happened, the others wait at the gate.
+    let start = parts.gate.pass(shared.clock);
+    let warm_up =
+        warm_up.map(|(start, result)| result.map(|result| (start, result))).transpose()?;
+    shared.control.start_measuring();
+    let (sequence, length) = &parts.measured;
+    let schedule = Schedule::new(arrival, sequence, index, start, end(start, *length));
+    let cut_at = length.map(|_| end(start, *length));
+    let measured = worker.run(Part { schedule, cut_at, is_measured: true })?;
+    Ok(WorkerResult { warm_up, measured: (start, measured), refusal: worker.into_refusal() })
+}
+
+fn merge(plan: &Plan, threads: usize, results: Vec<WorkerResult>) -> Result<Report, RunError> {
+    let end = results.iter().map(|result| result.measured.1.end).max().unwrap_or(End::Done);
+    let (mut warm_ups, mut measured, mut refusals) = (Vec::new(), Vec::new(), Vec::new());
+    for result in results {
+        warm_ups.extend(result.warm_up);
+        measured.push(result.measured);
+        refusals.extend(result.refusal);
+    }
+    if refusals.len() == threads
+        && let Some((address, source)) = refusals.pop()
+    {
+        return Err(RunError::Connect { address, source });
+    }
+    let ended = match (end, plan.stop) {
+        (End::Interrupted, _) => Ended::Interrupted,
+        (End::GaveUp, _) => Ended::GaveUp,
+        (End::Done, Stop::Requests(_)) => Ended::Requests,
+        (End::Done, Stop::Duration(_)) => Ended::Duration,
+    };
+    let Some(measured) = part(measured) else { return Err(RunError::Zero("threads")) };
+    Ok(summary::report(plan, threads, part(warm_ups), measured, ended))
+}
+
+/// Merges what the workers recorded in one part. `None` when there was no such part.
+fn part(results: Vec<(u64, PartResult)>) -> Option<Measured> {
+    results
+        .into_iter()
+        .map(|(start, result)| Measured {
+            record: result.record,
+            length: Duration::from_nanos(result.ended.saturating_sub(start)),
+            cpu: result.cpu,
+            cpu_max: result.cpu,
+        })
+        .reduce(|mut all, one| {
+            all.record.merge(one.record);
+            all.length = all.length.max(one.length);
+            all.cpu += one.cpu;
+            all.cpu_max = all.cpu_max.max(one.cpu_max);
+            all
+        })
 }
 
 fn check(plan: &Plan) -> Result<(), RunError> {
@@ -32,4 +225,23 @@ fn check(plan: &Plan) -> Result<(), RunError> {
         }
         Arrival::Uniform { .. } | Arrival::Closed => Ok(()),
     }
+}
+
+/// Raises the limit of open files if `needed` more than usual are.
+fn allow_files(needed: u64) -> Result<(), RunError> {
+    let needed = needed + OTHER_FILES;
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    if current.is_none_or(|current| current >= needed) {
+        return Ok(());
+    }
+    let limit = maximum.unwrap_or(u64::MAX);
+    let raised = Rlimit { current: Some(needed), maximum };
+    if needed > limit || setrlimit(Resource::Nofile, raised).is_err() {
+        return Err(RunError::FileLimit { needed, limit });
+    }
+    Ok(())
+}
+
+fn died() -> io::Error {
+    io::Error::other("a worker thread died")
 }

@@ -1,0 +1,141 @@
+//! What one worker counts in one part of a run. Nothing in here is shared; merged at the end.
+
+use std::collections::BTreeMap;
+
+use milepost_stats::histogram::Histogram;
+
+use crate::answer::Failure;
+use crate::failure::FailureKind;
+use crate::report::{Bytes, WrongAnswer};
+use crate::target::Target;
+
+/// Wrong answers that are kept as examples.
+pub(crate) const EXAMPLES_MAX: usize = 5;
+
+/// One more than the largest status that three digits can say.
+const STATUSES: usize = 1000;
+
+/// Counters and distributions.
+#[derive(Debug)]
+pub(crate) struct Record {
+    pub(crate) right: u64,
+    pub(crate) wrong: u64,
+    pub(crate) errors: u64,
+    pub(crate) unanswered: u64,
+    /// Requests that went out for the first time.
+    pub(crate) sent: u64,
+    pub(crate) service: Histogram,
+    pub(crate) response: Histogram,
+    pub(crate) first_byte: Histogram,
+    pub(crate) connect: Histogram,
+    pub(crate) lateness: Histogram,
+    pub(crate) statuses: Box<[u64; STATUSES]>,
+    pub(crate) bytes: Bytes,
+    pub(crate) opened: u64,
+    pub(crate) closed_by_server: u64,
+    pub(crate) resent: u64,
+    pub(crate) longest_turn: u64,
+    pub(crate) examples: Vec<WrongAnswer>,
+    pub(crate) failures: BTreeMap<FailureKind, (u64, String)>,
+}
+
+/// Times of one right answer.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sample {
+    pub(crate) intended: u64,
+    pub(crate) sent: u64,
+    pub(crate) first_byte: u64,
+    pub(crate) ended: u64,
+}
+
+impl Record {
+    pub(crate) fn new() -> Self {
+        Self {
+            right: 0,
+            wrong: 0,
+            errors: 0,
+            unanswered: 0,
+            sent: 0,
+            service: Histogram::new(),
+            response: Histogram::new(),
+            first_byte: Histogram::new(),
+            connect: Histogram::new(),
+            lateness: Histogram::new(),
+            statuses: Box::new([0; STATUSES]),
+            bytes: Bytes::default(),
+            opened: 0,
+            closed_by_server: 0,
+            resent: 0,
+            longest_turn: 0,
+            examples: Vec::new(),
+            failures: BTreeMap::new(),
+        }
+    }
+
+    /// Complete answers.
+    pub(crate) fn answered(&self) -> u64 {
+        self.right + self.wrong
+    }
+
+    /// Whether another example of a wrong answer is wanted.
+    #[inline]
+    pub(crate) fn wants_example(&self) -> bool {
+        self.examples.len() < EXAMPLES_MAX
+    }
+
+    #[inline]
+    pub(crate) fn status(&mut self, status: u16) {
+        self.statuses[usize::from(status).min(STATUSES - 1)] += 1;
+    }
+
+    #[inline]
+    pub(crate) fn sample(&mut self, sample: Sample) {
+        self.right += 1;
+        self.service.record(sample.ended - sample.sent);
+        self.response.record(sample.ended - sample.intended);
+        self.first_byte.record(sample.first_byte - sample.sent);
+    }
+
+    /// A request that was given up at `now`, `sent` or not.
+    pub(crate) fn censored(&mut self, intended: u64, sent: Option<u64>, now: u64) {
+        self.response.record_censored(now.saturating_sub(intended));
+        if let Some(sent) = sent {
+            self.service.record_censored(now.saturating_sub(sent));
+        }
+    }
+
+    pub(crate) fn failure(&mut self, failure: Failure, target: &Target) {
+        self.errors += 1;
+        let entry = self.failures.entry(failure.kind);
+        entry.or_insert_with(|| (0, format!("{}: {}", target.uri(), failure.detail))).0 += 1;
+    }
+
+    /// Adds what another worker counted in the same part.
+    pub(crate) fn merge(&mut self, other: Record) {
+        self.right += other.right;
+        self.wrong += other.wrong;
+        self.errors += other.errors;
+        self.unanswered += other.unanswered;
+        self.sent += other.sent;
+        self.service.merge(&other.service);
+        self.response.merge(&other.response);
+        self.first_byte.merge(&other.first_byte);
+        self.connect.merge(&other.connect);
+        self.lateness.merge(&other.lateness);
+        for (ours, theirs) in self.statuses.iter_mut().zip(other.statuses.iter()) {
+            *ours += theirs;
+        }
+        self.bytes.sent += other.bytes.sent;
+        self.bytes.received += other.bytes.received;
+        self.bytes.content += other.bytes.content;
+        self.opened += other.opened;
+        self.closed_by_server += other.closed_by_server;
+        self.resent += other.resent;
+        self.longest_turn = self.longest_turn.max(other.longest_turn);
+        let room = EXAMPLES_MAX.saturating_sub(self.examples.len());
+        self.examples.extend(other.examples.into_iter().take(room));
+        for (kind, (count, example)) in other.failures {
+            self.failures.entry(kind).or_insert((0, example)).0 += count;
+        }
+    }
+}

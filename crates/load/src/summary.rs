@@ -1,0 +1,218 @@
+//! Makes the report of what the workers recorded, with the doubts that it raises.
+
+use std::time::Duration;
+
+use milepost_stats::histogram::{Bound, Estimate, Histogram};
+
+use crate::plan::{Arrival, Persistence, Plan};
+use crate::record::Record;
+use crate::report::{
+    Connections, Ended, ErrorCount, Generator, Report, Times, WarmUpCounts, Warning, WarningKind,
+};
+
+/// From this share of a core on, a worker's own speed decides what is measured.
+const BUSY_SHARE_MAX: f64 = 0.9;
+
+/// An open loop that sent less than this share of its rate did not do what was asked.
+const RATE_SHARE_MIN: f64 = 0.99;
+
+/// Below this many samples nobody should look at the 99.9th percentile.
+const SAMPLES_MIN: u64 = 1_000;
+
+/// With fewer requests than this on a connection, persistence saves little.
+const REQUESTS_PER_CONNECTION_MIN: u64 = 10;
+
+/// One part of the run, merged over the workers.
+#[derive(Debug)]
+pub(crate) struct Measured {
+    pub(crate) record: Record,
+    pub(crate) length: Duration,
+    pub(crate) cpu: Duration,
+    /// CPU time of the busiest worker.
+    pub(crate) cpu_max: Duration,
+}
+
+/// Makes the report.
+pub(crate) fn report(
+    plan: &Plan,
+    threads: usize,
+    warm_up: Option<Measured>,
+    measured: Measured,
+    ended: Ended,
+) -> Report {
+    let Measured { record, length, cpu, cpu_max } = measured;
+    let seconds = length.as_secs_f64();
+    let finished = record.answered() + record.errors;
+    let opened = record.opened + warm_up.as_ref().map_or(0, |part| part.record.opened);
+    let closed =
+        record.closed_by_server + warm_up.as_ref().map_or(0, |part| part.record.closed_by_server);
+    let resent = record.resent + warm_up.as_ref().map_or(0, |part| part.record.resent);
+    let mut errors_by_kind: Vec<_> = record
+        .failures
+        .iter()
+        .map(|(&kind, (count, example))| ErrorCount {
+            kind,
+            count: *count,
+            example: example.clone(),
+        })
+        .collect();
+    errors_by_kind.sort_by_key(|error| std::cmp::Reverse(error.count));
+    let mut report = Report {
+        requests: record.answered(),
+        wrong_answers: record.wrong,
+        errors: record.errors,
+        unanswered: record.unanswered,
+        seconds,
+        requests_per_second: ratio(record.right as f64, seconds),
+        client_cpu_us_per_request: ratio(cpu.as_secs_f64() * 1e6, finished as f64),
+        service_ns: times(&record.service),
+        response_ns: times(&record.response),
+        first_byte_ns: times(&record.first_byte),
+        connect_ns: times(&record.connect),
+        statuses: (0..)
+            .zip(record.statuses.iter().copied())
+            .filter(|&(_, count)| count > 0)
+            .collect(),
+        bytes: record.bytes,
+        connections: Connections {
+            asked: plan.connections as u64,
+            opened,
+            closed_by_server: closed,
+            resent,
+        },
+        wrong_answer_examples: record.examples,
+        errors_by_kind,
+        generator: Generator {
+            threads,
+            cpu_seconds: cpu.as_secs_f64(),
+            busiest_thread: ratio(cpu_max.as_secs_f64(), seconds),
+            lateness_ns: times(&record.lateness),
+            longest_turn_ns: record.longest_turn,
+        },
+        warm_up: warm_up.map(|part| WarmUpCounts {
+            requests: part.record.answered(),
+            wrong_answers: part.record.wrong,
+            errors: part.record.errors,
+            seconds: part.length.as_secs_f64(),
+        }),
+        ended,
+        seed: plan.seed,
+        warnings: Vec::new(),
+    };
+    report.warnings = warnings(plan, &report, record.sent);
+    report
+}
+
+fn warnings(plan: &Plan, report: &Report, sent: u64) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let mut warn = |kind, message: String, advice: &str| {
+        warnings.push(Warning { kind, message, advice: advice.to_owned() });
+    };
+    let busy = report.generator.busiest_thread;
+    if busy > BUSY_SHARE_MAX {
+        warn(
+            WarningKind::GeneratorSaturated,
+            format!(
+                "a generator thread used {:.0} % of a core: it, not the server, may be the limit",
+                busy * 100.0
+            ),
+            "use more threads (-t) or a second machine; fewer connections (-c) or an open loop (--rate) \
+             give times that the generator does not distort",
+        );
+    }
+    if let Arrival::Uniform { per_second } = plan.arrival {
+        let achieved = ratio(sent as f64, report.seconds);
+        // One request more or less is no matter of rate.
+        if (sent as f64) + 1.0 < per_second * report.seconds * RATE_SHARE_MIN {
+            warn(
+                WarningKind::RateNotReached,
+                format!(
+                    "{achieved:.1} requests a second were sent, {per_second:.1} were asked for"
+                ),
+                "all connections were busy: the server is slower than the rate, or -c is too small \
+                 for it; response time includes the wait, service time does not",
+            );
+        }
+    }
+    let samples = report.service_ns.samples;
+    if samples > 0 && samples < SAMPLES_MIN {
+        warn(
+            WarningKind::FewSamples,
+            format!("only {samples} samples: the high percentiles are single requests"),
+            "run longer (-d) or more requests (-n)",
+        );
+    }
+    if let Some(warm_up) = &report.warm_up
+        && warm_up.wrong_answers + warm_up.errors > 0
+    {
+        warn(
+            WarningKind::WarmUpNotClean,
+            format!(
+                "the warm-up had {} wrong answers and {} errors",
+                warm_up.wrong_answers, warm_up.errors
+            ),
+            "run without a warm-up to see them",
+        );
+    }
+    match report.ended {
+        Ended::GaveUp => warn(
+            WarningKind::EndedEarly,
+            "no connection could be opened any more: the run was ended early".to_owned(),
+            "see whether the server still runs, and its log",
+        ),
+        Ended::Interrupted => warn(
+            WarningKind::EndedEarly,
+            "the run was ended before its time".to_owned(),
+            "the figures are those of the time that it ran",
+        ),
+        Ended::Requests | Ended::Duration => {}
+    }
+    let Connections { asked, opened, closed_by_server, .. } = report.connections;
+    if plan.persistence == Persistence::KeepAlive
+        && closed_by_server > asked
+        && report.requests < opened * REQUESTS_PER_CONNECTION_MIN
+    {
+        warn(
+            WarningKind::NotPersistent,
+            format!(
+                "the server closed {closed_by_server} connections for {} answers",
+                report.requests
+            ),
+            "see its keep-alive settings, such as MaxKeepAliveRequests; connecting again is part of \
+             response time, not of service time",
+        );
+    }
+    warnings
+}
+
+fn times(histogram: &Histogram) -> Times {
+    let mut at_least = Vec::new();
+    let mut read = |name, estimate: Option<Estimate>| {
+        let estimate = estimate?;
+        if estimate.bound == Bound::AtLeast {
+            at_least.push(name);
+        }
+        Some(estimate.ns)
+    };
+    let p50 = read("p50", histogram.quantile(0.5));
+    let p90 = read("p90", histogram.quantile(0.9));
+    let p99 = read("p99", histogram.quantile(0.99));
+    let p999 = read("p999", histogram.quantile(0.999));
+    let max = read("max", histogram.max());
+    Times {
+        samples: histogram.len(),
+        censored: histogram.censored_len(),
+        p50,
+        p90,
+        p99,
+        p999,
+        max,
+        mean: histogram.mean(),
+        at_least,
+    }
+}
+
+/// Zero where there is nothing to divide by: JSON has no other number for it.
+fn ratio(of: f64, to: f64) -> f64 {
+    if to > 0.0 { of / to } else { 0.0 }
+}

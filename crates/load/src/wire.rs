@@ -1,0 +1,225 @@
+//! Renders every request once, before the run, into one block of bytes.
+//!
+//! Sending a request is then one write of a slice. The Connection field is always there: what is
+//! left to a default differs between HTTP/1.0 and 1.1 and between servers, and costs whoever guesses
+//! wrong an idle timeout a request.
+
+use std::net::SocketAddr;
+use std::ops::Range;
+
+use milepost_http::response::RequestMethod;
+
+use crate::failure::RunError;
+use crate::plan::{Persistence, Plan};
+use crate::target::Target;
+
+const USER_AGENT: &str = concat!("milepost/", env!("CARGO_PKG_VERSION"));
+
+/// Fields that say how the message is framed or the connection is used. They follow from the plan.
+const RESERVED: [&str; 5] =
+    ["Connection", "Content-Length", "Keep-Alive", "Transfer-Encoding", "Upgrade"];
+
+/// All requests of a plan, ready to be sent.
+#[derive(Debug)]
+pub(crate) struct Requests {
+    bytes: Vec<u8>,
+    targets: Vec<Rendered>,
+    origins: Vec<SocketAddr>,
+}
+
+/// What a worker must know about a target beside its bytes.
+#[derive(Debug, Clone)]
+pub(crate) struct Rendered {
+    bytes: Range<usize>,
+    /// Index into the origins.
+    pub(crate) origin: usize,
+    pub(crate) method: RequestMethod,
+    /// Sending it twice does no more than sending it once (RFC 9110 section 9.2.2).
+    pub(crate) idempotent: bool,
+}
+
+impl Requests {
+    /// # Errors
+    ///
+    /// When a part of a target would break out of its place in the request.
+    pub(crate) fn render(plan: &Plan) -> Result<Self, RunError> {
+        let mut requests = Self { bytes: Vec::new(), targets: Vec::new(), origins: Vec::new() };
+        let mut known = std::collections::HashMap::new();
+        for target in &plan.targets {
+            check(target)?;
+            let origin = *known.entry(target.address).or_insert_with(|| {
+                requests.origins.push(target.address);
+                requests.origins.len() - 1
+            });
+            let start = requests.bytes.len();
+            write(&mut requests.bytes, target, plan.persistence);
+            requests.targets.push(Rendered {
+                bytes: start..requests.bytes.len(),
+                origin,
+                method: if target.method == "HEAD" {
+                    RequestMethod::Head
+                } else {
+                    RequestMethod::Other
+                },
+                idempotent: matches!(
+                    target.method.as_str(),
+                    "GET" | "HEAD" | "OPTIONS" | "TRACE" | "PUT" | "DELETE"
+                ),
+            });
+        }
+        Ok(requests)
+    }
+
+    /// Distinct addresses of all targets.
+    pub(crate) fn origins(&self) -> &[SocketAddr] {
+        &self.origins
+    }
+
+    #[inline]
+    pub(crate) fn target(&self, target: usize) -> &Rendered {
+        &self.targets[target]
+    }
+
+    #[inline]
+    pub(crate) fn bytes(&self, target: usize) -> &[u8] {
+        &self.bytes[self.targets[target].bytes.clone()]
+    }
+
+    pub(crate) fn longest(&self) -> usize {
+        self.targets.iter().map(|target| target.bytes.len()).max().unwrap_or_default()
+    }
+}
+
+fn write(out: &mut Vec<u8>, target: &Target, persistence: Persistence) {
+    let line = format!("{} {} HTTP/1.1\r\n", target.method, target.request_target);
+    out.extend_from_slice(line.as_bytes());
+    let mut field = |name: &str, value: &str| {
+        out.extend_from_slice(format!("{name}: {value}\r\n").as_bytes());
+    };
+    for (name, value) in
+        [("Host", &*target.authority), ("User-Agent", USER_AGENT), ("Accept", "*/*")]
+    {
+        if !target.fields.iter().any(|(own, _)| own.eq_ignore_ascii_case(name)) {
+            field(name, value);
+        }
+    }
+    for (name, value) in &target.fields {
+        field(name, value);
+    }
+    // A method that is expected to have content says that it has none (RFC 9110 section 8.6).
+    if matches!(target.method.as_str(), "POST" | "PUT" | "PATCH") {
+        field("Content-Length", "0");
+    }
+    field(
+        "Connection",
+        match persistence {
+            Persistence::KeepAlive => "keep-alive",
+            Persistence::Close => "close",
+        },
+    );
+    out.extend_from_slice(b"\r\n");
+}
+
+fn check(target: &Target) -> Result<(), RunError> {
+    let fail = |what, value: &str| {
+        Err(RunError::Unsendable { uri: target.uri(), what, value: value.to_owned() })
+    };
+    if target.method.is_empty() || !target.method.bytes().all(is_token) {
+        return fail("the method", &target.method);
+    }
+    if target.method == "CONNECT" {
+        return fail("the method of a tunnel", &target.method);
+    }
+    if target.request_target.is_empty()
+        || !target.request_target.bytes().all(|it| it.is_ascii_graphic())
+    {
+        return fail("the request-target", &target.request_target);
+    }
+    if !target.authority.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return fail("the authority", &target.authority);
+    }
+    for (name, value) in &target.fields {
+        if name.is_empty() || !name.bytes().all(is_token) {
+            return fail("the field name", name);
+        }
+        if RESERVED.iter().any(|reserved| reserved.eq_ignore_ascii_case(name)) {
+            return fail("a field that the run itself decides on", name);
+        }
+        if value.bytes().any(|byte| matches!(byte, b'\r' | b'\n' | 0)) {
+            return fail("the field value", value);
+        }
+    }
+    Ok(())
+}
+
+/// RFC 9110 section 5.6.2.
+fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_connection_field_is_always_there() {
+        let head = "GET /a?b HTTP/1.1\r\nHost: h:80\r\nUser-Agent: milepost/";
+        for (persistence, last) in [
+            (Persistence::KeepAlive, "Connection: keep-alive\r\n\r\n"),
+            (Persistence::Close, "Connection: close\r\n\r\n"),
+        ] {
+            let text = render(target(), persistence).unwrap();
+            assert!(text.starts_with(head) && text.ends_with(last), "{text}");
+        }
+    }
+
+    #[test]
+    fn own_fields_replace_the_built_in_ones() {
+        let mut target = target();
+        target.fields = vec![("host".into(), "other".into()), ("X-A".into(), "1".into())];
+        let text = render(target, Persistence::Close).unwrap();
+        assert!(text.contains("host: other\r\nX-A: 1\r\n") && !text.contains("Host:"), "{text}");
+    }
+
+    #[test]
+    fn a_post_says_that_it_has_no_content() {
+        let mut target = target();
+        target.method = "POST".into();
+        assert!(render(target, Persistence::Close).unwrap().contains("Content-Length: 0\r\n"));
+    }
+
+    #[test]
+    fn nothing_breaks_out_of_its_place() {
+        let refused = |change: &dyn Fn(&mut Target)| {
+            let mut target = target();
+            change(&mut target);
+            assert!(matches!(render(target, Persistence::Close), Err(RunError::Unsendable { .. })));
+        };
+        refused(&|target| target.method = "GET /x".into());
+        refused(&|target| target.method = "CONNECT".into());
+        refused(&|target| target.request_target = "/a b".into());
+        refused(&|target| target.request_target = "/a\r\nX: y".into());
+        refused(&|target| target.request_target = String::new());
+        refused(&|target| target.authority = "h\r\nX: y".into());
+        for (name, value) in [
+            ("", "a"),
+            ("A b", "a"),
+            ("A", "b\nc"),
+            ("connection", "close"),
+            ("Content-Length", "5"),
+        ] {
+            refused(&|target| target.fields = vec![(name.into(), value.into())]);
+        }
+    }
+
+    fn target() -> Target {
+        Target::new(([127, 0, 0, 1], 80).into(), "h:80", "/a?b")
+    }
+
+    fn render(target: Target, persistence: Persistence) -> Result<String, RunError> {
+        let mut plan = Plan::new(vec![target]);
+        plan.persistence = persistence;
+        let requests = Requests::render(&plan)?;
+        Ok(String::from_utf8(requests.bytes(0).to_vec()).unwrap())
+    }
+}

@@ -1,0 +1,678 @@
+//! The loop of one thread: waits for sockets, reads answers, sends the next requests.
+//!
+//! A slot is one request at a time: it has a connection for each origin and uses one of them. With a
+//! single origin, which is nearly always, a slot is a connection.
+//!
+//! Readiness is edge-triggered and registered once, the next request is written where the last
+//! answer ended, and a read that does not fill the buffer has emptied the socket. So a request on a
+//! persistent connection costs one write, one read, and its share of one wait. Nothing is allocated
+//! for a request, and nothing is shared with other threads but a counter that is touched once in
+//! many requests.
+//!
+//! Source: epoll(7), "Questions and answers", for the short read; RFC 9112 section 9.3.1 for sending
+//! again what died on an idle connection.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use mio::event::Event;
+use mio::net::TcpStream;
+use mio::{Events, Interest, Poll, Token};
+
+use crate::answer::{Answer, Failure, Judge};
+use crate::clock::{Clock, nanos, thread_cpu};
+use crate::connection::{Connection, Exchange, State, Watch};
+use crate::control::Control;
+use crate::deadlines::Deadlines;
+use crate::failure::FailureKind;
+use crate::pacer::Pacer;
+use crate::plan::{Arrival, Order, Persistence, Plan};
+use crate::record::{Record, Sample};
+use crate::report::WrongAnswer;
+use crate::schedule::{Due, Schedule};
+use crate::wire::Requests;
+
+/// How often a worker looks whether it is to stop, and says how far it is. Short enough for a person
+/// who pressed Ctrl-C, long enough to cost nothing.
+const TICK: Duration = Duration::from_millis(100);
+
+/// One read takes at most this much. An answer that fits needs one read; a larger one, few.
+const READ_BYTES: usize = 64 * 1024;
+
+/// Events taken with one wait. Beyond this many connections that are ready at once, waits cost little.
+const EVENTS_MAX: usize = 512;
+
+/// Failures to connect in a row that cost one request.
+const CONNECT_TRIES: u32 = 4;
+
+/// Pause after the first failure to connect. Doubles with each further one.
+const PAUSE_MIN: Duration = Duration::from_millis(10);
+
+/// Longest pause: a server that comes back is found soon.
+const PAUSE_MAX: Duration = Duration::from_millis(500);
+
+/// A connection that could not be opened for this long is given up: the server is gone. A restart
+/// takes less.
+const GIVE_UP_AFTER: Duration = Duration::from_secs(5);
+
+/// The same as long as no connection was ever opened: there is no server.
+const GIVE_UP_FIRST: Duration = Duration::from_secs(1);
+
+/// Requests up to this length go out in one segment on any network, so nothing waits for an
+/// acknowledgement (Nagle's algorithm) and the socket needs no option against it.
+const ONE_SEGMENT_BYTES: usize = 500;
+
+/// What all workers of a run read.
+#[derive(Debug)]
+pub(crate) struct Shared<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) requests: &'a Requests,
+    pub(crate) control: &'a Control,
+    pub(crate) clock: Clock,
+}
+
+/// One part of a run: the warm-up, or what is measured.
+#[derive(Debug)]
+pub(crate) struct Part<'a> {
+    pub(crate) schedule: Schedule<'a>,
+    /// When it is over even if requests are outstanding.
+    pub(crate) cut_at: Option<u64>,
+    /// Whether it counts as progress.
+    pub(crate) is_measured: bool,
+}
+
+/// What a worker brings back from a part.
+#[derive(Debug)]
+pub(crate) struct PartResult {
+    pub(crate) record: Record,
+    pub(crate) ended: u64,
+    pub(crate) cpu: Duration,
+    pub(crate) end: End,
+}
+
+/// Why a part ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum End {
+    /// Everything was sent and answered, or the time was over.
+    Done,
+    /// The control said so.
+    Interrupted,
+    /// No slot could connect any more.
+    GaveUp,
+}
+
+/// One thread's loop and everything it needs.
+#[derive(Debug)]
+pub(crate) struct Worker<'a> {
+    shared: &'a Shared<'a>,
+    poll: Poll,
+    pacer: Pacer,
+    buffer: Box<[u8]>,
+    /// Slot by slot, in each the origins.
+    connections: Vec<Connection>,
+    /// By target.
+    judges: Vec<Judge>,
+    deadlines: Deadlines,
+    /// Connections that are paused, by when they are tried again.
+    paused: BinaryHeap<Reverse<(u64, usize)>>,
+    /// Slots without a request, the one that rested longest in front, and since when they rest.
+    free: VecDeque<(usize, u64)>,
+    /// Slots that have not been given up.
+    alive: usize,
+    /// Slots with a request.
+    busy: usize,
+    random: fastrand::Rng,
+    is_open_loop: bool,
+    /// Whether a request may be longer than a segment.
+    needs_no_delay: bool,
+    timeout_ns: u64,
+    /// Whether any connection was ever opened, and the last reason why not.
+    connected: bool,
+    refusal: Option<(SocketAddr, io::Error)>,
+    record: Record,
+    /// The last time that was read from the clock.
+    now: u64,
+}
+
+/// The pacer's token; connections have their index.
+const PACER: Token = Token(usize::MAX);
+
+impl<'a> Worker<'a> {
+    /// A worker with `slots` connections.
+    ///
+    /// # Errors
+    ///
+    /// When the system refuses a poll or a timer.
+    pub(crate) fn new(shared: &'a Shared<'a>, index: usize, slots: usize) -> io::Result<Self> {
+        let poll = Poll::new()?;
+        let pacer = Pacer::new(poll.registry(), PACER)?;
+        let places = slots * shared.requests.origins().len();
+        let targets = shared.plan.targets.iter().enumerate();
+        let judges = targets.map(|(at, target)| {
+            Judge::new(shared.requests.target(at).method, target.expectation.clone())
+        });
+        Ok(Self {
+            shared,
+            poll,
+            pacer,
+            buffer: vec![0; READ_BYTES].into_boxed_slice(),
+            connections: std::iter::repeat_with(Connection::new).take(places).collect(),
+            judges: judges.collect(),
+            deadlines: Deadlines::new(places),
+            paused: BinaryHeap::new(),
+            free: (0..slots).map(|slot| (slot, 0)).collect(),
+            alive: slots,
+            busy: 0,
+            random: fastrand::Rng::with_seed(shared.plan.seed ^ (index as u64).rotate_left(32)),
+            is_open_loop: shared.plan.arrival != Arrival::Closed,
+            needs_no_delay: shared.requests.longest() > ONE_SEGMENT_BYTES,
+            timeout_ns: nanos(shared.plan.timeout),
+            connected: false,
+            refusal: None,
+            record: Record::new(),
+            now: 0,
+        })
+    }
+
+    /// Why no connection could be opened, if none could.
+    pub(crate) fn into_refusal(self) -> Option<(SocketAddr, io::Error)> {
+        if self.connected { None } else { self.refusal }
+    }
+
+    /// Loads until the part is over.
+    ///
+    /// # Errors
+    ///
+    /// When the poll or the timer fails, which they do not unless the process is out of resources.
+    pub(crate) fn run(&mut self, mut part: Part<'_>) -> io::Result<PartResult> {
+        self.record = Record::new();
+        let cpu = thread_cpu();
+        let mut events = Events::with_capacity(EVENTS_MAX);
+        let mut told = [0; 3];
+        self.now = self.shared.clock.now();
+        let mut tick_at = self.now;
+        let end = loop {
+            self.fill(&mut part.schedule);
+            if let Some(end) = self.end(&part) {
+                break end;
+            }
+            let timeout = self.timeout(&part, tick_at)?;
+            match self.poll.poll(&mut events, Some(timeout)) {
+                Err(error) if error.kind() != ErrorKind::Interrupted => return Err(error),
+                _ => {}
+            }
+            let woken = self.shared.clock.now();
+            self.now = woken;
+            for event in &events {
+                self.handle(event, &mut part.schedule);
+            }
+            self.record.longest_turn = self.record.longest_turn.max(self.now - woken);
+            self.expire();
+            self.resume();
+            if self.now >= tick_at {
+                tick_at = self.now + nanos(TICK);
+                told = self.tell(told, part.is_measured);
+            }
+        };
+        self.tell(told, part.is_measured);
+        self.abandon(&mut part.schedule);
+        let record = std::mem::replace(&mut self.record, Record::new());
+        Ok(PartResult { record, ended: self.now, cpu: thread_cpu() - cpu, end })
+    }
+
+    /// Gives requests that are due to slots that are free, to each slot one at most: a slot that
+    /// fails at once must not keep the loop from looking at the clock.
+    fn fill(&mut self, schedule: &mut Schedule<'_>) {
+        for _ in 0..self.free.len() {
+            let Some(due) = schedule.take(self.now) else { break };
+            let Some((slot, since)) = self.free.pop_front() else { break };
+            self.begin(slot, due, since);
+        }
+    }
+
+    fn end(&self, part: &Part<'_>) -> Option<End> {
+        if self.shared.control.is_stopped() {
+            Some(End::Interrupted)
+        } else if part.cut_at.is_some_and(|cut_at| self.now >= cut_at)
+            || (self.busy == 0 && part.schedule.is_over(self.now))
+        {
+            Some(End::Done)
+        } else if self.alive == 0 {
+            Some(End::GaveUp)
+        } else {
+            None
+        }
+    }
+
+    /// How long the poll may wait.
+    fn timeout(&mut self, part: &Part<'_>, tick_at: u64) -> io::Result<Duration> {
+        let mut until = tick_at.min(part.cut_at.unwrap_or(u64::MAX));
+        if let Some((_, at)) = self.deadlines.first() {
+            until = until.min(at);
+        }
+        if let Some(&Reverse((at, _))) = self.paused.peek() {
+            until = until.min(at);
+        }
+        let mut timeout = Duration::from_nanos(until.saturating_sub(self.now));
+        if let Some(at) = part.schedule.next_at()
+            && !self.free.is_empty()
+            && let Some(limit) = self.pacer.wake_at(at, self.now)?
+        {
+            timeout = timeout.min(limit);
+        }
+        Ok(timeout)
+    }
+
+    fn handle(&mut self, event: &Event, schedule: &mut Schedule<'_>) {
+        let Token(at) = event.token();
+        let Some(connection) = self.connections.get(at) else { return };
+        match connection.state {
+            State::Waiting => self.read(at, event.is_read_closed(), schedule),
+            State::Connecting => self.write(at),
+            State::Sending => {
+                // An answer may come before the request is out; it is read when that fails or ends.
+                self.write(at);
+                if self.connections[at].state == State::Waiting || event.is_read_closed() {
+                    self.read(at, event.is_read_closed(), schedule);
+                }
+            }
+            State::Free => self.read_idle(at),
+            State::Paused => {}
+        }
+    }
+
+    /// Puts a request on a slot that could have taken it since `free_since`.
+    #[inline]
+    fn begin(&mut self, slot: usize, due: Due, free_since: u64) {
+        let targets = self.judges.len();
+        let target = match self.shared.plan.order {
+            _ if targets == 1 => 0,
+            Order::Sequential => (due.number % targets as u64) as usize,
+            Order::Random => self.random.usize(..targets),
+        };
+        let requests = self.shared.requests;
+        let at = slot * requests.origins().len() + requests.target(target).origin;
+        self.busy += 1;
+        self.record.sent += 1;
+        self.connections[at].exchange =
+            Exchange { target, intended: due.intended, ..Exchange::default() };
+        self.send(at);
+        let sent = self.connections[at].exchange.sent;
+        // In the closed loop a request is due whenever it is sent. Time that a connection takes to
+        // be opened is the server's.
+        if self.is_open_loop && sent > 0 {
+            self.record.lateness.record(sent - due.intended.max(free_since));
+        }
+    }
+
+    /// Sends the request of a connection from its beginning.
+    #[inline]
+    fn send(&mut self, at: usize) {
+        let connection = &mut self.connections[at];
+        connection.incoming.reset();
+        if connection.socket.is_some() {
+            connection.state = State::Sending;
+            self.write(at);
+        } else {
+            self.open(at);
+        }
+    }
+
+    /// Opens a connection, or arranges for it when it is too early to try again.
+    fn open(&mut self, at: usize) {
+        let now = self.shared.clock.now();
+        let connection = &mut self.connections[at];
+        if connection.retry_at > now {
+            connection.state = State::Paused;
+            self.paused.push(Reverse((connection.retry_at, at)));
+            self.deadlines.clear(at);
+            return;
+        }
+        connection.opened = now;
+        connection.state = State::Connecting;
+        match connect(self.origin(at), self.needs_no_delay) {
+            Ok(socket) => self.connections[at].socket = Some(socket),
+            Err(error) => return self.refused(at, error),
+        }
+        self.deadlines.set(at, now.saturating_add(self.timeout_ns));
+        // On a loopback interface the connection is there already, and with the request on its way
+        // there is nothing to wait for but the answer.
+        self.write(at);
+        let sent = self.connections[at].state == State::Waiting;
+        self.watch(at, if sent { Watch::Read } else { Watch::Both });
+    }
+
+    /// Tells the poll what to watch, unless the socket is gone.
+    fn watch(&mut self, at: usize, watch: Watch) {
+        let connection = &mut self.connections[at];
+        let Some(socket) = &mut connection.socket else { return };
+        let interest = match watch {
+            Watch::Nothing => return,
+            Watch::Read => Interest::READABLE,
+            Watch::Both => Interest::READABLE | Interest::WRITABLE,
+        };
+        let registry = self.poll.registry();
+        let outcome = match connection.watch {
+            Watch::Nothing => registry.register(socket, Token(at), interest),
+            _ => registry.reregister(socket, Token(at), interest),
+        };
+        match outcome {
+            Ok(()) => connection.watch = watch,
+            Err(error) => self.fail(at, broken(&error)),
+        }
+    }
+
+    /// Writes what is left of the request.
+    #[inline]
+    fn write(&mut self, at: usize) {
+        loop {
+            let connection = &mut self.connections[at];
+            let Some(socket) = &mut connection.socket else { return };
+            let exchange = &mut connection.exchange;
+            let bytes = &self.shared.requests.bytes(exchange.target)[exchange.written..];
+            let now = if exchange.sent == 0 { self.shared.clock.now() } else { exchange.sent };
+            match socket.write(bytes) {
+                Ok(written) => {
+                    let is_complete = written == bytes.len();
+                    exchange.written += written;
+                    self.record.bytes.sent += written as u64;
+                    if exchange.sent == 0 {
+                        exchange.sent = now;
+                        self.deadlines.set(at, now.saturating_add(self.timeout_ns));
+                    }
+                    if connection.state == State::Connecting {
+                        self.connected = true;
+                        connection.failures = 0;
+                        self.record.opened += 1;
+                        self.record.connect.record(now - connection.opened);
+                    }
+                    connection.state = if is_complete { State::Waiting } else { State::Sending };
+                    if is_complete {
+                        return;
+                    }
+                }
+                Err(error) => match (error.kind(), connection.state) {
+                    (ErrorKind::Interrupted, _) => {}
+                    (ErrorKind::WouldBlock, _) | (ErrorKind::NotConnected, State::Connecting) => {
+                        if connection.watch == Watch::Read {
+                            self.watch(at, Watch::Both);
+                        }
+                        return;
+                    }
+                    (_, State::Connecting) => return self.refused(at, error),
+                    _ => return self.died(at, broken(&error)),
+                },
+            }
+        }
+    }
+
+    /// Reads until the answer is complete or the socket is empty.
+    #[inline]
+    fn read(&mut self, at: usize, read_closed: bool, schedule: &mut Schedule<'_>) {
+        loop {
+            let connection = &mut self.connections[at];
+            let Some(socket) = &mut connection.socket else { return };
+            let judge = &mut self.judges[connection.exchange.target];
+            let describe = self.record.wants_example();
+            match socket.read(&mut self.buffer) {
+                Ok(0) => {
+                    self.now = self.shared.clock.now();
+                    return match connection.incoming.close(judge, describe) {
+                        Ok(answer) => self.answered(at, answer, true, schedule),
+                        Err(failure) => self.died(at, failure),
+                    };
+                }
+                Ok(length) => {
+                    self.now = self.shared.clock.now();
+                    self.record.bytes.received += length as u64;
+                    if connection.exchange.first_byte == 0 {
+                        connection.exchange.first_byte = self.now;
+                    }
+                    let bytes = &self.buffer[..length];
+                    match connection.incoming.receive(bytes, judge, describe) {
+                        Ok(Some(answer)) => {
+                            return self.answered(at, answer, read_closed, schedule);
+                        }
+                        // Less than there was room for: the socket is empty. But the end of the
+                        // stream, once announced, is not announced again.
+                        Ok(None) if length < self.buffer.len() && !read_closed => return,
+                        Ok(None) => {}
+                        Err(failure) => return self.fail(at, failure),
+                    }
+                }
+                Err(error) => match error.kind() {
+                    ErrorKind::WouldBlock => return,
+                    ErrorKind::Interrupted => {}
+                    _ => return self.died(at, broken(&error)),
+                },
+            }
+        }
+    }
+
+    /// A connection without a request became readable: the server has closed it, or says something
+    /// that nobody asked for, such as 408 before it closes.
+    fn read_idle(&mut self, at: usize) {
+        let connection = &mut self.connections[at];
+        let Some(socket) = &mut connection.socket else { return };
+        match socket.read(&mut self.buffer) {
+            Err(error)
+                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+            _ => {
+                connection.close();
+                self.record.closed_by_server += 1;
+            }
+        }
+    }
+
+    /// Counts a complete answer; before that, sends the next request, so that the server has
+    /// something to do meanwhile.
+    #[inline]
+    fn answered(&mut self, at: usize, answer: Answer, closed: bool, schedule: &mut Schedule<'_>) {
+        let now = self.now;
+        let keep_alive = self.shared.plan.persistence == Persistence::KeepAlive;
+        let connection = &mut self.connections[at];
+        let exchange = connection.exchange;
+        let got = if answer.right { None } else { connection.incoming.take_got() };
+        if keep_alive && answer.persistent && !closed && connection.state == State::Waiting {
+            connection.used = true;
+        } else {
+            connection.close();
+            self.record.closed_by_server += u64::from(keep_alive);
+        }
+        connection.state = State::Free;
+        self.deadlines.clear(at);
+        self.busy -= 1;
+        let slot = self.slot(at);
+        match schedule.take(now) {
+            Some(due) => self.begin(slot, due, now),
+            None => self.free.push_back((slot, now)),
+        }
+
+        self.record.status(answer.status);
+        self.record.bytes.content += answer.content_bytes;
+        if answer.right {
+            let Exchange { intended, sent, first_byte, .. } = exchange;
+            self.record.sample(Sample { intended, sent, first_byte, ended: now });
+        } else {
+            self.record.wrong += 1;
+            if let Some(got) = got {
+                let url = self.shared.plan.targets[exchange.target].uri();
+                let expected = self.judges[exchange.target].expected();
+                self.record.examples.push(WrongAnswer { url, expected, got });
+            }
+        }
+    }
+
+    /// A connection ended under its request. If it had been idle, the server may have ended it
+    /// before it saw the request: that is sent again, once, on a fresh connection.
+    fn died(&mut self, at: usize, failure: Failure) {
+        let connection = &mut self.connections[at];
+        let target = self.shared.requests.target(connection.exchange.target);
+        if !connection.used || connection.incoming.is_started() || !target.idempotent {
+            return self.fail(at, failure);
+        }
+        self.record.closed_by_server += 1;
+        self.record.resent += 1;
+        connection.close();
+        connection.exchange.written = 0;
+        connection.exchange.sent = 0;
+        self.send(at);
+    }
+
+    /// The request has failed; its slot is free for the next.
+    fn fail(&mut self, at: usize, failure: Failure) {
+        self.forget(at, failure);
+        self.free.push_back((self.slot(at), self.now));
+    }
+
+    /// Counts the request as failed and takes it off its connection.
+    fn forget(&mut self, at: usize, failure: Failure) {
+        let connection = &mut self.connections[at];
+        let target = &self.shared.plan.targets[connection.exchange.target];
+        self.record.failure(failure, target);
+        connection.close();
+        connection.state = State::Free;
+        self.deadlines.clear(at);
+        self.busy -= 1;
+    }
+
+    /// A connection could not be opened: pause and try again, give up the request after some times,
+    /// give up the slot after some time.
+    fn refused(&mut self, at: usize, error: io::Error) {
+        let now = self.shared.clock.now();
+        let address = self.origin(at);
+        let connection = &mut self.connections[at];
+        connection.close();
+        if connection.failures == 0 {
+            connection.failing_since = connection.opened;
+        }
+        let doublings = connection.failures.min(u32::BITS - 1);
+        connection.failures = connection.failures.saturating_add(1);
+        let pause = PAUSE_MIN.saturating_mul(1 << doublings.min(16)).min(PAUSE_MAX);
+        connection.retry_at = now + nanos(pause);
+
+        let patience = if self.connected { GIVE_UP_AFTER } else { GIVE_UP_FIRST };
+        let failing_for = now - connection.failing_since;
+        let kind = match error.kind() {
+            ErrorKind::ConnectionRefused => FailureKind::ConnectRefused,
+            ErrorKind::AddrNotAvailable => FailureKind::NoLocalPort,
+            _ => FailureKind::ConnectFailed,
+        };
+        let failure = Failure { kind, detail: format!("cannot connect to {address}: {error}") };
+        self.refusal = Some((address, error));
+        if failing_for >= nanos(patience) {
+            self.forget(at, failure);
+            self.alive -= 1;
+        } else if connection.failures.is_multiple_of(CONNECT_TRIES) {
+            self.fail(at, failure);
+        } else {
+            connection.state = State::Paused;
+            self.paused.push(Reverse((connection.retry_at, at)));
+            self.deadlines.clear(at);
+        }
+    }
+
+    /// Fails the requests whose time is over.
+    fn expire(&mut self) {
+        while let Some((at, deadline)) = self.deadlines.first()
+            && deadline <= self.now
+        {
+            let Exchange { intended, sent, .. } = self.connections[at].exchange;
+            self.record.censored(intended, (sent > 0).then_some(sent), self.now);
+            let timeout = self.shared.plan.timeout;
+            if self.connections[at].state != State::Connecting {
+                let detail = format!("no complete answer within {timeout:?}");
+                self.fail(at, Failure { kind: FailureKind::TimedOut, detail });
+                continue;
+            }
+            let address = self.origin(at);
+            let detail = format!("not connected to {address} within {timeout:?}");
+            let failure = Failure { kind: FailureKind::TimedOut, detail };
+            if self.connected {
+                self.fail(at, failure);
+            } else {
+                self.refusal = Some((address, ErrorKind::TimedOut.into()));
+                self.forget(at, failure);
+                self.alive -= 1;
+            }
+        }
+    }
+
+    /// Tries the connections again whose pause is over.
+    fn resume(&mut self) {
+        while let Some(&Reverse((retry_at, at))) = self.paused.peek()
+            && retry_at <= self.now
+        {
+            self.paused.pop();
+            if self.connections[at].state == State::Paused {
+                self.open(at);
+            }
+        }
+    }
+
+    /// Counts what is outstanding, and what was due and not sent, as unanswered.
+    fn abandon(&mut self, schedule: &mut Schedule<'_>) {
+        for at in 0..self.connections.len() {
+            let connection = &mut self.connections[at];
+            if connection.state == State::Free {
+                continue;
+            }
+            let Exchange { intended, sent, .. } = connection.exchange;
+            self.record.unanswered += 1;
+            self.record.censored(intended, (sent > 0).then_some(sent), self.now);
+            connection.close();
+            connection.state = State::Free;
+            self.deadlines.clear(at);
+            self.busy -= 1;
+            self.free.push_back((self.slot(at), self.now));
+        }
+        while self.is_open_loop
+            && let Some(due) = schedule.take(self.now)
+        {
+            self.record.unanswered += 1;
+            self.record.censored(due.intended, None, self.now);
+        }
+    }
+
+    /// Tells the control what was counted since it was `told` last.
+    fn tell(&self, told: [u64; 3], is_measured: bool) -> [u64; 3] {
+        let counted = [self.record.answered(), self.record.wrong, self.record.errors];
+        if is_measured {
+            let [answered, wrong, errors] = std::array::from_fn(|at| counted[at] - told[at]);
+            self.shared.control.add(answered, wrong, errors);
+        }
+        counted
+    }
+
+    fn slot(&self, at: usize) -> usize {
+        at / self.shared.requests.origins().len()
+    }
+
+    fn origin(&self, at: usize) -> SocketAddr {
+        let origins = self.shared.requests.origins();
+        origins[at % origins.len()]
+    }
+}
+
+/// Starts to connect.
+fn connect(address: SocketAddr, needs_no_delay: bool) -> io::Result<TcpStream> {
+    let socket = TcpStream::connect(address)?;
+    if needs_no_delay {
+        socket.set_nodelay(true)?;
+    }
+    Ok(socket)
+}
+
+/// What the error of a read or write means for the request.
+fn broken(error: &io::Error) -> Failure {
+    let kind = match error.kind() {
+        ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted | ErrorKind::BrokenPipe => {
+            FailureKind::Reset
+        }
+        _ => FailureKind::Io,
+    };
+    Failure { kind, detail: error.to_string() }
+}
