@@ -1,1 +1,26 @@
 //! Listeners, connections, timeouts and files: asks the engine, answers the client.
+//!
+//! Below [`Respond`] everything is about connections and nothing about redirects; above it, the other
+//! way round. [`Server`] binds and runs; each of its workers is a thread that shares nothing with the
+//! others.
+
+mod buffer;
+mod clock;
+mod connection;
+mod deadline;
+mod files;
+mod limits;
+mod listener;
+mod outside;
+mod page;
+mod reply;
+mod respond;
+mod server;
+mod status;
+mod worker;
+
+pub use listener::BindError;
+pub use outside::FileSystem;
+pub use reply::Reply;
+pub use respond::{Peer, Respond};
+pub use server::{Running, ServeError, Server, Stopper};

@@ -1,0 +1,147 @@
+//! Answers with a file: its content, a part of it, or the word that the client has it already.
+//!
+//! A small file is kept in memory, and given out only after a `stat` has shown that it is still the
+//! same: one system call instead of four, and never an old answer. A large one is opened and sent
+//! piece by piece.
+//!
+//! Source: RFC 9110 sections 8.8, 13 and 14; httpd 2.4.71 `server/core.c`, `default_handler`,
+//! `modules/http/http_etag.c`.
+
+mod cache;
+mod media_type;
+mod precondition;
+mod range;
+#[cfg(test)]
+mod tests;
+mod version;
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::rc::Rc;
+use std::time::SystemTime;
+
+use milepost_http::request::RequestHead;
+use rustix::fs::{Mode, OFlags};
+
+use crate::reply::Reply;
+use cache::{Cache, FILE_CACHED_BYTES_MAX};
+use precondition::Precondition;
+use range::Part;
+use version::Version;
+
+/// The methods that a file answers to.
+const ALLOWED: &[u8] = b"HEAD,GET,POST,OPTIONS";
+
+/// The files of one worker.
+#[derive(Default)]
+pub(crate) struct Files {
+    cache: Cache,
+}
+
+/// A file that can be sent: what it is, and where its bytes are.
+struct Found {
+    version: Rc<Version>,
+    content: Source,
+}
+
+/// Where the bytes of a file are.
+enum Source {
+    Memory(Rc<[u8]>),
+    Open(File),
+}
+
+impl Files {
+    /// Makes `reply` the answer of the file at `path`.
+    pub(crate) fn answer(&mut self, request: &RequestHead<'_>, path: &[u8], reply: &mut Reply) {
+        match request.method {
+            // Apache gives a file to a POST as well.
+            b"GET" | b"HEAD" | b"POST" => {}
+            b"OPTIONS" => return reply.add_field("Allow", ALLOWED),
+            _ => {
+                reply.add_field("Allow", ALLOWED);
+                return reply.error(405);
+            }
+        }
+        match self.find(path) {
+            Ok(found) => answer_found(request, found, reply),
+            Err(error) => reply.error(status_of(&error)),
+        }
+    }
+
+    /// Finds the file in memory or opens it.
+    fn find(&mut self, path: &[u8]) -> io::Result<Found> {
+        let name = Path::new(OsStr::from_bytes(path));
+        let metadata = fs::metadata(name)?;
+        if let Some((version, bytes)) = self.cache.find(path, &metadata) {
+            return Ok(Found { version, content: Source::Memory(bytes) });
+        }
+        // Opening a pipe would wait for its other end, if one has been put there just now.
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let mut file = File::from(rustix::fs::open(name, flags, Mode::empty())?);
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        let now = SystemTime::now();
+        let version = Rc::new(Version::new(path, &metadata, now));
+        if metadata.len() > FILE_CACHED_BYTES_MAX {
+            return Ok(Found { version, content: Source::Open(file) });
+        }
+        let mut bytes = Vec::with_capacity(metadata.len() as usize);
+        (&mut file).take(FILE_CACHED_BYTES_MAX + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 != metadata.len() {
+            // It is being written. What we have is neither the old file nor the new one.
+            return Ok(Found { version, content: Source::Open(file) });
+        }
+        let bytes: Rc<[u8]> = bytes.into();
+        self.cache.keep(path, &metadata, now, &version, &bytes);
+        Ok(Found { version, content: Source::Memory(bytes) })
+    }
+}
+
+/// Makes the reply, now that there is a file.
+fn answer_found(request: &RequestHead<'_>, found: Found, reply: &mut Reply) {
+    let Found { version, content } = found;
+    match precondition::evaluate(request, &version) {
+        Precondition::Passed => {}
+        Precondition::NotModified => {
+            reply.set_status(304);
+            reply.add_field("ETag", &version.etag);
+            return;
+        }
+        Precondition::Failed => return reply.error(412),
+    }
+    let part = match range::select(request, &version) {
+        Part::Whole => 0..version.length,
+        Part::Range(part) => {
+            reply.set_status(206);
+            let last = part.end - 1;
+            let range = format!("bytes {}-{last}/{}", part.start, version.length);
+            reply.add_field("Content-Range", range.as_bytes());
+            part
+        }
+        Part::Unsatisfiable => {
+            reply.add_field("Content-Range", format!("bytes */{}", version.length).as_bytes());
+            return reply.error(416);
+        }
+    };
+    reply.add_lines(&version.fields);
+    match content {
+        // The bytes in memory are as many as the version says, so the part lies within them.
+        Source::Memory(bytes) => reply.set_shared(bytes, part.start as usize, part.end as usize),
+        Source::Open(file) => reply.set_file(file, part.start, part.end - part.start),
+    }
+}
+
+/// The status for a file that cannot be opened.
+fn status_of(error: &io::Error) -> u16 {
+    match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => 404,
+        io::ErrorKind::PermissionDenied => 403,
+        // No descriptor is left, or the disk fails: it may work the next time.
+        _ => 503,
+    }
+}

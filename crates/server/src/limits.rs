@@ -1,0 +1,71 @@
+//! Every bound of a connection: those that the configuration sets, and those that are ours.
+
+use std::time::Duration;
+
+use milepost_engine::Settings;
+use milepost_http::request::HeadLimits;
+
+/// A fresh input buffer: holds a browser's head of 1 to 2 KiB, or some dozens of pipelined ones.
+pub(crate) const INPUT_BYTES: usize = 16 * 1024;
+
+/// The largest head. Apache's default limits allow 100 fields of 8190 bytes, which is just below.
+pub(crate) const HEAD_BYTES_MAX: usize = 1024 * 1024;
+
+/// Read no further into a rest of the buffer that is smaller than this: move what is unread first.
+pub(crate) const READ_BYTES_MIN: usize = 2 * 1024;
+
+/// Answers to pipelined requests are collected up to this size before they are written.
+pub(crate) const OUTPUT_BYTES: usize = 64 * 1024;
+
+/// A file is sent in pieces of this size.
+pub(crate) const FILE_PIECE_BYTES: usize = 64 * 1024;
+
+/// Buffers that a worker keeps for the next connection that is not idle. More are seldom in use at
+/// once, as an answer is mostly written as soon as it is made.
+pub(crate) const BUFFERS_KEPT_MAX: usize = 64;
+
+/// Content that nobody will look at is read up to this size, to keep the connection; beyond it the
+/// connection is closed, which costs the client a new one.
+pub(crate) const CONTENT_DISCARDED_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// How long a closed connection waits for the client's last words to stop, so that they do not turn
+/// into a reset that takes the answer away. Apache waits 30 s.
+pub(crate) const LINGER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The pause in the client's last words after which it is taken to be done; as in Apache.
+pub(crate) const LINGER_PAUSE: Duration = Duration::from_secs(2);
+
+/// The most bytes of last words that are listened to.
+pub(crate) const LINGER_BYTES_MAX: u64 = CONTENT_DISCARDED_BYTES_MAX;
+
+/// How long a stopping server waits for answers that are under way.
+pub(crate) const STOP_GRACE: Duration = Duration::from_secs(10);
+
+/// How long to wait when the process has no descriptor left for a new connection.
+pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// What the configuration says about connections.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Limits {
+    pub(crate) head: HeadLimits,
+    pub(crate) keep_alive: bool,
+    pub(crate) keep_alive_timeout: Duration,
+    pub(crate) keep_alive_requests_max: Option<u32>,
+    pub(crate) timeout: Duration,
+}
+
+impl From<&Settings> for Limits {
+    fn from(settings: &Settings) -> Limits {
+        Limits {
+            head: HeadLimits {
+                request_line_bytes_max: settings.request_line_bytes_max,
+                field_bytes_max: settings.field_bytes_max,
+                fields_max: settings.fields_max,
+            },
+            keep_alive: settings.keep_alive,
+            keep_alive_timeout: settings.keep_alive_timeout,
+            keep_alive_requests_max: settings.keep_alive_requests_max,
+            timeout: settings.timeout,
+        }
+    }
+}

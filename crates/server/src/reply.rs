@@ -1,0 +1,160 @@
+//! A reply as the responder makes it: status, fields and content, without anything of the connection.
+//!
+//! `Date`, `Server`, `Content-Length` and `Connection` are the connection's to add, and so is the
+//! decision not to send content (`HEAD`). The storage is reused from reply to reply.
+//!
+//! Source: RFC 9110 sections 6.4 and 15.
+
+use std::fs::File;
+use std::rc::Rc;
+
+use crate::{page, status};
+
+/// The answer to one request.
+#[derive(Debug)]
+pub struct Reply {
+    status: u16,
+    /// Field lines, each with its CRLF.
+    fields: Vec<u8>,
+    /// The bytes of [`Content::Written`].
+    written: Vec<u8>,
+    content: Content,
+}
+
+/// Where the content of a reply is.
+#[derive(Debug)]
+pub(crate) enum Content {
+    /// In the reply's own buffer.
+    Written,
+    /// In memory that is shared with a cache: the part from `start` to `end`.
+    Shared { bytes: Rc<[u8]>, start: usize, end: usize },
+    /// In a file: `length` bytes from `offset`.
+    File { file: File, offset: u64, length: u64 },
+}
+
+impl Default for Reply {
+    fn default() -> Self {
+        Reply { status: 200, fields: Vec::new(), written: Vec::new(), content: Content::Written }
+    }
+}
+
+impl Reply {
+    /// Makes the reply what it was when new.
+    pub(crate) fn clear(&mut self) {
+        self.status = 200;
+        self.fields.clear();
+        self.written.clear();
+        self.content = Content::Written;
+    }
+
+    /// Sets the status. What is not between 200 and 999 becomes 500.
+    pub fn set_status(&mut self, status: u16) {
+        self.status = if (200..=999).contains(&status) { status } else { 500 };
+    }
+
+    /// Returns the status.
+    #[must_use]
+    pub fn status(&self) -> u16 {
+        self.status
+    }
+
+    /// Adds a field. Bytes that would end the line become spaces: nobody adds fields through a value.
+    pub fn add_field(&mut self, name: &str, value: &[u8]) {
+        self.fields.extend_from_slice(name.as_bytes());
+        self.fields.extend_from_slice(b": ");
+        let start = self.fields.len();
+        self.fields.extend_from_slice(value);
+        if memchr::memchr3(b'\r', b'\n', 0, value).is_some() {
+            for byte in &mut self.fields[start..] {
+                if matches!(byte, b'\r' | b'\n' | 0) {
+                    *byte = b' ';
+                }
+            }
+        }
+        self.fields.extend_from_slice(b"\r\n");
+    }
+
+    /// Adds fields that are lines already, each with its CRLF.
+    pub(crate) fn add_lines(&mut self, lines: &[u8]) {
+        self.fields.extend_from_slice(lines);
+    }
+
+    /// Gives the buffer to write the content into.
+    pub fn content_mut(&mut self) -> &mut Vec<u8> {
+        &mut self.written
+    }
+
+    /// Makes the reply a redirect, with the short HTML text that a browser never shows.
+    pub fn redirect(&mut self, status: u16, location: &[u8]) {
+        self.set_status(status);
+        self.add_field("Location", location);
+        self.add_page(Some(location));
+    }
+
+    /// Makes the reply an error page.
+    pub fn error(&mut self, status: u16) {
+        self.set_status(status);
+        self.add_page(None);
+    }
+
+    fn add_page(&mut self, location: Option<&[u8]>) {
+        if status::has_content(self.status) {
+            self.add_field("Content-Type", page::CONTENT_TYPE);
+            page::write(&mut self.written, self.status, location);
+        }
+    }
+
+    /// Takes the content from memory.
+    pub(crate) fn set_shared(&mut self, bytes: Rc<[u8]>, start: usize, end: usize) {
+        self.content = Content::Shared { bytes, start, end };
+    }
+
+    /// Takes the content from a file.
+    pub(crate) fn set_file(&mut self, file: File, offset: u64, length: u64) {
+        self.content = Content::File { file, offset, length };
+    }
+
+    pub(crate) fn fields(&self) -> &[u8] {
+        &self.fields
+    }
+
+    /// The number of bytes of the content.
+    pub(crate) fn length(&self) -> u64 {
+        match &self.content {
+            Content::Written => self.written.len() as u64,
+            Content::Shared { start, end, .. } => (end - start) as u64,
+            Content::File { length, .. } => *length,
+        }
+    }
+
+    /// Appends the content that is in memory; a file is handed out, to be sent piece by piece.
+    pub(crate) fn take_content(&mut self, output: &mut Vec<u8>) -> Option<(File, u64, u64)> {
+        match std::mem::replace(&mut self.content, Content::Written) {
+            Content::Written => output.extend_from_slice(&self.written),
+            Content::Shared { bytes, start, end } => output.extend_from_slice(&bytes[start..end]),
+            Content::File { file, offset, length } => return Some((file, offset, length)),
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_cannot_add_a_field() {
+        let mut reply = Reply::default();
+        reply.add_field("Location", b"/a\r\nSet-Cookie: x\0");
+        assert_eq!(reply.fields(), b"Location: /a  Set-Cookie: x \r\n");
+    }
+
+    #[test]
+    fn a_status_that_is_not_final_becomes_500() {
+        let mut reply = Reply::default();
+        for (status, expected) in [(199, 500), (200, 200), (999, 999), (1000, 500), (0, 500)] {
+            reply.set_status(status);
+            assert_eq!(reply.status(), expected);
+        }
+    }
+}

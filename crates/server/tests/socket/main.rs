@@ -1,0 +1,9 @@
+//! The connection layer over real sockets, with a responder that knows nothing of configurations.
+
+mod content;
+mod limits;
+mod malformed;
+mod persistence;
+mod pipelining;
+mod stop;
+mod support;
