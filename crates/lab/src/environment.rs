@@ -96,6 +96,11 @@ impl MachineTime {
     }
 }
 
+/// Returns the day in UTC, as `2026-11-21`.
+pub fn today() -> String {
+    timestamp(SystemTime::now()).split('T').next().unwrap_or_default().to_owned()
+}
+
 /// Writes a moment as `2026-11-21T05:25:00Z`.
 pub(crate) fn timestamp(moment: SystemTime) -> String {
     let seconds = moment.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64);

@@ -30,3 +30,8 @@ pub use process::StartError;
 pub use run::{Event, Request, RunError, run};
 pub use server::{Missing, Server, ServerKind};
 pub use workspace::WorkspaceError;
+
+/// Returns a seed for a run that asks for none: short enough to be typed again.
+pub fn random_seed() -> u64 {
+    fastrand::u32(..).into()
+}

@@ -58,6 +58,8 @@ pub enum Event<'a> {
     Starting {
         /// How many.
         servers: usize,
+        /// The seed of the run.
+        seed: u64,
     },
     /// An answer before the measurement was not the right one.
     Wrong {
@@ -174,7 +176,7 @@ pub fn run(
         Bench { experiment, plan: &plan, servers: &servers, workspace: &workspace, control };
     let stands = bench.build(account.as_ref())?;
     workspace.keep().map_err(RunError::Workspace)?;
-    observe(Event::Starting { servers: stands.len() });
+    observe(Event::Starting { servers: stands.len(), seed: plan.seed });
     let mut fleet = bench.start(&stands)?;
     bench.ask_all(&stands, observe)?;
     let mut notes = Notes::default();

@@ -9,9 +9,7 @@ use milepost_stats::bootstrap::Interval;
 
 use crate::analysis::{Answered, Cell, Estimate, Outcome};
 use crate::experiment::Metric;
-use crate::layout::{
-    View, cell_at, columns, factor, metric_title, number, ratio_text, rows,
-};
+use crate::layout::{View, cell_at, columns, factor, metric_title, number, ratio_text, rows};
 use crate::results::Results;
 
 /// Width of a plot in its own units; a column of the page makes them about a pixel.
