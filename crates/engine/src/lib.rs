@@ -5,18 +5,26 @@
 //!
 //! Source: httpd 2.4.71, `server/request.c`, `modules/mappers/mod_alias.c`, `mod_rewrite.c`, `mod_dir.c`.
 
+mod build;
 mod decision;
 mod diagnostic;
+mod eval;
 mod index;
 mod outside;
 mod pattern;
 mod pool;
+mod program;
 mod request;
 mod settings;
+mod site;
+mod wildcard;
 
+pub use build::LoadOptions;
 pub use decision::{Decision, Outcome, Place};
 pub use diagnostic::{Diagnostic, Severity};
+pub use eval::Scratch;
 pub use index::Lookup;
 pub use outside::{FileKind, Outside};
 pub use request::{Fields, NoFields, Request, Scheme, Version};
 pub use settings::{Listen, Settings};
+pub use site::{Loaded, Site};

@@ -24,6 +24,12 @@ pub trait Outside {
     /// Tells what stands at `path` itself, without following a last symbolic link.
     fn kind_of_link(&self, path: &Path) -> FileKind;
 
+    /// Whether this process may execute the file.
+    fn is_executable(&self, path: &Path) -> bool;
+
+    /// Returns a number that nobody can guess, for `rnd:` maps.
+    fn random(&self) -> u64;
+
     /// Returns a variable of the process environment.
     fn environment(&self, name: &str) -> Option<String>;
 

@@ -9,11 +9,10 @@ use std::sync::OnceLock;
 
 use milepost_pcre::{Captures, Case, CompileError, MatchError, Matcher, Regex};
 
-use analyze::Facts;
-#[cfg(test)]
-use analyze::Key;
+use analyze::{Facts, Key};
 pub(crate) use analyze::Reach;
 
+use crate::index::{Handle, Subject};
 use crate::pool::{Pool, Str};
 
 /// A pattern, without its leading `!`.
@@ -49,14 +48,15 @@ impl Pattern {
         pool: &mut Pool,
         text: Str,
         case: Case,
-    ) -> Result<(Pattern, Facts), CompileError> {
+    ) -> Result<(Pattern, Option<Handle>), CompileError> {
         let facts = analyze::analyze(pool.get(text));
         if !facts.valid {
             // Compiled once to see that it compiles; kept only when it is tried.
             Regex::without_jit(pool.get(text), case)?;
         }
         let shape = Shape::of(pool, text, case, &facts);
-        Ok((Pattern { text, shape, case, regex: OnceLock::new() }, facts))
+        let handle = handle(pool, shape, case, facts);
+        Ok((Pattern { text, shape, case, regex: OnceLock::new() }, handle))
     }
 
     /// Searches `subject`.
@@ -105,6 +105,28 @@ impl Pattern {
             .map(|regex| regex.names())
             .unwrap_or_default()
     }
+}
+
+/// What a string must have for the pattern to match.
+fn handle(pool: &mut Pool, shape: Shape, case: Case, facts: Facts) -> Option<Handle> {
+    let keys = facts.keys?;
+    let folded = facts.folded || case == Case::Insensitive;
+    let keys = match shape {
+        // The literal is in the pool already.
+        Shape::Exact(literal) => vec![(literal, Reach::Exact)],
+        Shape::Prefix(literal) | Shape::PrefixAndRest(literal) => vec![(literal, Reach::Prefix)],
+        Shape::Contains(literal) => vec![(literal, Reach::Contains)],
+        Shape::Other => {
+            let store = |mut key: Key| {
+                if folded {
+                    key.literal.make_ascii_lowercase();
+                }
+                (pool.add(&key.literal), key.reach)
+            };
+            keys.into_iter().map(store).collect()
+        }
+    };
+    Some(Handle { subject: Subject::Input, keys, folded })
 }
 
 impl Shape {
@@ -170,7 +192,7 @@ mod tests {
             let compiled = Regex::new(text.as_bytes(), case);
             let pattern = Pattern::new(&mut pool, stored, case);
             prop_assert_eq!(pattern.is_ok(), compiled.is_ok(), "validity of {}", text);
-            let (Ok((pattern, facts)), Ok(regex)) = (pattern, compiled) else { return Ok(()) };
+            let (Ok((pattern, handle)), Ok(regex)) = (pattern, compiled) else { return Ok(()) };
             let mut matcher = Matcher::new();
             for subject in &subjects {
                 let subject = subject.as_bytes();
@@ -181,15 +203,17 @@ mod tests {
                 });
                 prop_assert_eq!(groups(ours), groups(theirs), "{} on {:?}", text, subject);
                 if theirs.is_some() {
-                    let fold = |bytes: &[u8]| if insensitive { bytes.to_ascii_lowercase() } else { bytes.to_vec() };
-                    let subject = fold(subject);
-                    let covered = |key: &Key| match key.reach {
-                        Reach::Exact => subject == fold(&key.literal),
-                        Reach::Prefix => subject.starts_with(&fold(&key.literal)),
-                        Reach::Contains => memchr::memmem::find(&subject, &fold(&key.literal)).is_some(),
-                    };
-                    if let Some(keys) = &facts.keys {
-                        prop_assert!(keys.iter().any(covered), "{} keys {:?} on {:?}", text, keys, subject);
+                    if let Some(Handle { keys, folded, .. }) = &handle {
+                        let subject = if *folded { subject.to_ascii_lowercase() } else { subject.to_vec() };
+                        let covered = |&(key, reach): &(Str, Reach)| {
+                            let literal = pool.get(key);
+                            match reach {
+                                Reach::Exact => subject == literal,
+                                Reach::Prefix => subject.starts_with(literal),
+                                Reach::Contains => memchr::memmem::find(&subject, literal).is_some(),
+                            }
+                        };
+                        prop_assert!(keys.iter().any(covered), "{} on {:?}", text, subject);
                     }
                 }
             }

@@ -3,6 +3,7 @@
 //! A rule points into the file that it came from, so a million rules cost little more than their text.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use milepost_syntax::{Text, Tree};
 
@@ -26,6 +27,11 @@ impl Str {
         self.len as usize
     }
 
+    /// Where a text from a file stands; `None` for derived text.
+    pub(crate) fn place(self) -> Option<Place> {
+        Some(Place { file: self.chunk.checked_sub(1)?, offset: self.at })
+    }
+
     pub(crate) fn slice(self, start: usize, len: usize) -> Str {
         debug_assert!(start + len <= self.len as usize);
         Str { at: self.at + start as u32, len: len as u32, ..self }
@@ -42,12 +48,12 @@ pub(crate) struct Pool {
 #[derive(Debug)]
 struct File {
     path: PathBuf,
-    text: Tree,
+    text: Arc<Tree>,
 }
 
 impl Pool {
     /// Adds a file and returns its number.
-    pub(crate) fn add_file(&mut self, path: PathBuf, text: Tree) -> u32 {
+    pub(crate) fn add_file(&mut self, path: PathBuf, text: Arc<Tree>) -> u32 {
         self.files.push(File { path, text });
         self.files.len() as u32 - 1
     }
@@ -63,6 +69,12 @@ impl Pool {
     /// Points at a text of file `file`.
     pub(crate) fn in_file(&self, file: u32, text: Text) -> Str {
         Str { chunk: file + 1, at: text.at() as u32, len: text.len() as u32 }
+    }
+
+    /// All of a file's text.
+    pub(crate) fn whole_file(&self, file: u32) -> Str {
+        let len = self.tree(file).buffer().len() as u32;
+        Str { chunk: file + 1, at: 0, len }
     }
 
     pub(crate) fn get(&self, text: Str) -> &[u8] {

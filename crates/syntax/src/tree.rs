@@ -149,6 +149,11 @@ impl Tree {
         (Tree { buffer, source_len, pieces, nodes }, faults)
     }
 
+    /// Keeps text that holds no directives, such as a map, so that its places can be told.
+    pub fn of_data(text: Vec<u8>) -> Tree {
+        Tree { source_len: text.len(), buffer: text, ..Tree::default() }
+    }
+
     /// All nodes, in the order of the text.
     pub fn nodes(&self) -> &[Node] {
         &self.nodes

@@ -1,0 +1,186 @@
+//! Turns configuration text into a [`Program`]: reads the files, runs the directives, merges servers.
+//!
+//! Nothing stops at the first error: what is wrong is noted and the directive left out, so that one run
+//! names everything there is to mend.
+//!
+//! Source: httpd 2.4.71 `server/config.c`, `ap_process_config_tree`; `server/core.c`.
+
+mod access;
+mod alias;
+mod core;
+mod directives;
+mod reader;
+mod report;
+mod rewrite;
+mod sections;
+mod servers;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::decision::Place;
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::index::Lookup;
+use crate::outside::Outside;
+use crate::pool::{Pool, Str};
+use crate::program::{DirConfig, Map, Program, RewriteDir, RewriteOptions, Scope, Server};
+use crate::settings::Settings;
+
+pub(crate) use alias::is_url;
+
+/// What to load.
+#[derive(Debug, Clone)]
+pub struct LoadOptions {
+    /// `ServerRoot` unless the configuration names one (`-d`).
+    pub server_root: PathBuf,
+    /// The configuration file (`-f`), relative to the server root. `None`: only the directives below.
+    pub file: Option<PathBuf>,
+    /// `-D NAME`
+    pub defines: Vec<String>,
+    /// `-C DIRECTIVE`, before the file.
+    pub before: Vec<String>,
+    /// `-c DIRECTIVE`, after the file.
+    pub after: Vec<String>,
+    /// How rules are found.
+    pub lookup: Lookup,
+}
+
+/// Builds the program. `None` when a diagnostic is an error.
+pub(crate) fn build(
+    options: &LoadOptions,
+    outside: &dyn Outside,
+) -> (Option<Program>, Vec<Diagnostic>) {
+    let mut builder = Builder::new(options, outside);
+    builder.run(options);
+    let program = builder.finish();
+    (program, builder.diagnostics)
+}
+
+/// The state of one load.
+struct Builder<'o> {
+    outside: &'o dyn Outside,
+    lookup: Lookup,
+    pool: Pool,
+    diagnostics: Vec<Diagnostic>,
+    settings: Settings,
+    /// `Define` and `-D`.
+    defines: HashMap<Vec<u8>, Vec<u8>>,
+    /// Modules that `LoadModule` named.
+    modules: Vec<Vec<u8>>,
+    servers: Vec<ServerDraft>,
+    /// Files being included, to find loops.
+    including: Vec<PathBuf>,
+    /// Directives that were accepted without effect, each noted once.
+    noted: Vec<Vec<u8>>,
+}
+
+/// A server while its directives are read.
+#[derive(Default)]
+struct ServerDraft {
+    server: Server,
+    base: DirDraft,
+    rewrite: rewrite::RewriteDraft,
+    path_aliases: alias::AliasDraft,
+    rewrite_options: Option<RewriteOptions>,
+    maps: HashMap<Box<[u8]>, Arc<Map>>,
+    merge_slashes: Option<bool>,
+    canonical_name: Option<bool>,
+    recursion_max: Option<(u32, u32)>,
+    sections: sections::SectionLists,
+}
+
+/// A section, or what is outside all sections, while its directives are read.
+#[derive(Default)]
+struct DirDraft {
+    config: DirConfig,
+    redirects: alias::AliasDraft,
+    rewrite: rewrite::RewriteDraft,
+    /// Made by the first directive of mod_rewrite.
+    rewrite_dir: Option<RewriteDir>,
+    files: Vec<Arc<crate::program::Section>>,
+}
+
+/// Where the builder is while it reads directives.
+struct Context<'c> {
+    scope: Scope,
+    /// The number of the server.
+    server: usize,
+    /// The section's path as configured (`<Directory /x>`: `/x/`), for mod_rewrite.
+    directory: Str,
+    dir: &'c mut DirDraft,
+}
+
+/// One directive, split off its line.
+struct Directive<'d> {
+    name: &'d [u8],
+    /// Its arguments, `${NAME}` expanded.
+    args: &'d [u8],
+    /// The arguments in the pool, for rules that point into the text.
+    args_text: Str,
+    /// The name, to mark in messages.
+    name_text: Str,
+    place: Place,
+}
+
+impl<'o> Builder<'o> {
+    fn new(options: &LoadOptions, outside: &'o dyn Outside) -> Builder<'o> {
+        let defines = options.defines.iter().map(|name| (name.clone().into_bytes(), Vec::new()));
+        Builder {
+            outside,
+            lookup: options.lookup,
+            pool: Pool::default(),
+            diagnostics: Vec::new(),
+            settings: Settings { server_root: options.server_root.clone(), ..Settings::default() },
+            defines: defines.collect(),
+            modules: Vec::new(),
+            servers: vec![ServerDraft::default()],
+            including: Vec::new(),
+            noted: Vec::new(),
+        }
+    }
+
+    fn run(&mut self, options: &LoadOptions) {
+        for (number, line) in options.before.iter().enumerate() {
+            self.read_option("-C", number, line);
+        }
+        if let Some(file) = &options.file {
+            let path = options.server_root.join(file);
+            self.read_main_file(&path);
+        }
+        for (number, line) in options.after.iter().enumerate() {
+            self.read_option("-c", number, line);
+        }
+    }
+
+    fn finish(&mut self) -> Option<Program> {
+        let servers = self.finish_servers();
+        let failed = self.diagnostics.iter().any(|found| found.severity == Severity::Error);
+        if failed {
+            return None;
+        }
+        let pool = std::mem::take(&mut self.pool);
+        let settings = std::mem::take(&mut self.settings);
+        Some(Program { pool, settings, servers })
+    }
+
+    /// A path of the configuration, made absolute.
+    fn resolve(&self, path: &[u8]) -> PathBuf {
+        let path = bytes_to_path(path);
+        self.settings.server_root.join(path)
+    }
+}
+
+/// Paths are bytes on Unix.
+#[cfg(unix)]
+pub(crate) fn bytes_to_path(bytes: &[u8]) -> &Path {
+    use std::os::unix::ffi::OsStrExt;
+    Path::new(std::ffi::OsStr::from_bytes(bytes))
+}
+
+/// The bytes of a path.
+#[cfg(unix)]
+pub(crate) fn path_to_bytes(path: &Path) -> &[u8] {
+    use std::os::unix::ffi::OsStrExt;
+    path.as_os_str().as_bytes()
+}

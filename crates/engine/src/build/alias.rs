@@ -1,0 +1,282 @@
+//! `Redirect` and its relatives, `Alias`, `AliasMatch`.
+//!
+//! Source: httpd 2.4.71 `modules/mappers/mod_alias.c`, `add_redirect_internal`, `add_alias_internal`.
+
+use std::sync::Arc;
+
+use milepost_pcre::Case;
+use milepost_syntax::Word;
+
+use super::report::{Finding, show};
+use super::{Builder, Context, Directive};
+use crate::index::Filing;
+use crate::pattern::Pattern;
+use crate::pool::Str;
+use crate::program::{AliasList, AliasMatcher, AliasRule};
+
+/// Rules of one list while they are collected.
+#[derive(Default)]
+pub(super) struct AliasDraft {
+    rules: Vec<AliasRule>,
+    filings: Vec<Filing>,
+}
+
+impl Builder<'_> {
+    /// `Redirect [status] URL-path [URL]`
+    pub(super) fn redirect(&mut self, directive: &Directive<'_>, context: &mut Context<'_>) {
+        let usage = "Redirect [status] URL-path URL";
+        let Some(words) = self.words(directive, 1, 3, usage) else { return };
+        let (status, words) = match status(&words[0].text) {
+            Some(status) => (status, &words[1..]),
+            None => (302, &words[..]),
+        };
+        match words {
+            [path, target] => self.add_redirect(directive, status, path, Some(target), context),
+            [_, second, third] => {
+                let finding = Finding::error(format!("{} is not a status", show(&words[0].text)));
+                // The slip of many a how-to: the status at the end.
+                let finding = match self::status(&third.text) {
+                    Some(_) => finding.hint(format!(
+                        "the status comes first: `Redirect {} {} {}`",
+                        String::from_utf8_lossy(&third.text),
+                        String::from_utf8_lossy(&words[0].text),
+                        String::from_utf8_lossy(&second.text),
+                    )),
+                    None => finding.hint("permanent, temp, seeother, gone, or a number"),
+                };
+                self.report_at(directive, words[0].at, words[0].len, finding);
+            }
+            [only] if !context.scope.is_server() && (is_redirect(status)) => {
+                self.expression_form(directive, only);
+            }
+            [path] => self.add_redirect(directive, status, path, None, context),
+            _ if !context.scope.is_server() => self.expression_form_without_url(directive),
+            _ => {
+                let finding =
+                    Finding::error("the URL-path is missing").hint(format!("write `{usage}`"));
+                self.report(directive, finding);
+            }
+        }
+    }
+
+    /// `RedirectPermanent` and `RedirectTemp`.
+    pub(super) fn redirect_fixed(
+        &mut self,
+        directive: &Directive<'_>,
+        status: u16,
+        context: &mut Context<'_>,
+    ) {
+        let usage = format!("{} URL-path URL", String::from_utf8_lossy(directive.name));
+        if let Some(words) = self.words(directive, 2, 2, &usage) {
+            self.add_redirect(directive, status, &words[0], Some(&words[1]), context);
+        }
+    }
+
+    /// `RedirectMatch [status] pattern [URL]`
+    pub(super) fn redirect_match(&mut self, directive: &Directive<'_>, context: &mut Context<'_>) {
+        let usage = "RedirectMatch [status] pattern URL";
+        let Some(words) = self.words(directive, 2, 3, usage) else { return };
+        let (status, words) = match status(&words[0].text) {
+            Some(status) => (status, &words[1..]),
+            None if words.len() == 3 => {
+                let finding = Finding::error(format!("{} is not a status", show(&words[0].text)))
+                    .hint("permanent, temp, seeother, gone, or a number comes first");
+                return self.report_at(directive, words[0].at, words[0].len, finding);
+            }
+            None => (302, &words[..]),
+        };
+        let (pattern, target) = (&words[0], words.get(1));
+        if !self.status_fits(directive, status, target) {
+            return;
+        }
+        let text = self.word(directive, pattern);
+        match Pattern::new(&mut self.pool, text, Case::Sensitive) {
+            Ok((matcher, handles)) => {
+                let target = target.map(|word| self.word(directive, word)).unwrap_or_default();
+                let matcher = AliasMatcher::Match(Box::new(matcher));
+                let rule = AliasRule { matcher, target, status, place: directive.place };
+                context.dir.redirects.push(rule, Filing::Handles(handles.into_iter().collect()));
+            }
+            Err(error) => self.bad_pattern(directive, pattern, &error),
+        }
+    }
+
+    pub(super) fn redirect_relative(
+        &mut self,
+        directive: &Directive<'_>,
+        context: &mut Context<'_>,
+    ) {
+        let on = self.flag(directive);
+        context.dir.config.redirect_relative = on.or(context.dir.config.redirect_relative);
+    }
+
+    pub(super) fn alias(&mut self, directive: &Directive<'_>, context: &mut Context<'_>) {
+        if !self.server_only(directive, context) {
+            return;
+        }
+        let Some(words) = self.words(directive, 2, 2, "Alias URL-path file-path") else { return };
+        let path = self.word(directive, &words[0]);
+        let target = self.word(directive, &words[1]);
+        let filing = AliasList::file_path(&mut self.pool, path);
+        let matcher = AliasMatcher::Path(path);
+        let rule = AliasRule { matcher, target, status: 0, place: directive.place };
+        self.servers[context.server].path_aliases.push(rule, filing);
+    }
+
+    pub(super) fn alias_match(&mut self, directive: &Directive<'_>, context: &mut Context<'_>) {
+        if !self.server_only(directive, context) {
+            return;
+        }
+        let Some(words) = self.words(directive, 2, 2, "AliasMatch pattern file-path") else {
+            return;
+        };
+        let text = self.word(directive, &words[0]);
+        match Pattern::new(&mut self.pool, text, Case::Sensitive) {
+            Ok((matcher, handles)) => {
+                let target = self.word(directive, &words[1]);
+                let matcher = AliasMatcher::Match(Box::new(matcher));
+                let rule = AliasRule { matcher, target, status: 0, place: directive.place };
+                let filing = Filing::Handles(handles.into_iter().collect());
+                self.servers[context.server].path_aliases.push(rule, filing);
+            }
+            Err(error) => self.bad_pattern(directive, &words[0], &error),
+        }
+    }
+
+    fn add_redirect(
+        &mut self,
+        directive: &Directive<'_>,
+        status: u16,
+        path: &Word<'_>,
+        target: Option<&Word<'_>>,
+        context: &mut Context<'_>,
+    ) {
+        if !self.status_fits(directive, status, target) {
+            return;
+        }
+        if let Some(target) = target
+            && !is_url(&target.text)
+            && !target.text.starts_with(b"/")
+        {
+            let finding = Finding::error(format!("redirect to non-URL {}", show(&target.text)))
+                .hint("a target is a URL with its scheme, or a path that begins with `/`");
+            return self.report_at(directive, target.at, target.len, finding);
+        }
+        if !path.text.starts_with(b"/") {
+            let finding = Finding::warning(format!(
+                "{} never matches: paths begin with `/`",
+                show(&path.text)
+            ))
+            .hint(format!("write `/{}`", String::from_utf8_lossy(&path.text)));
+            self.report_at(directive, path.at, path.len, finding);
+        }
+        let path = self.word(directive, path);
+        let target = target.map(|word| self.word(directive, word)).unwrap_or_default();
+        let filing = AliasList::file_path(&mut self.pool, path);
+        let matcher = AliasMatcher::Path(path);
+        context
+            .dir
+            .redirects
+            .push(AliasRule { matcher, target, status, place: directive.place }, filing);
+    }
+
+    /// Whether status and target go together; an error otherwise.
+    fn status_fits(
+        &mut self,
+        directive: &Directive<'_>,
+        status: u16,
+        target: Option<&Word<'_>>,
+    ) -> bool {
+        match target {
+            Some(target) if !is_redirect(status) => {
+                let message = format!("status {status} is no redirect and takes no URL");
+                self.report_at(directive, target.at, target.len, Finding::error(message));
+                false
+            }
+            None if is_redirect(status) => {
+                self.report(directive, Finding::error("the URL to redirect to is missing"));
+                false
+            }
+            _ => true,
+        }
+    }
+
+    /// `Redirect 301 URL` in a section redirects all of the section to an expression.
+    fn expression_form(&mut self, directive: &Directive<'_>, url: &Word<'_>) {
+        let finding = Finding::error("`Redirect` with a URL alone is not done yet in a section")
+            .hint(format!("write `RedirectMatch ^ {}`", String::from_utf8_lossy(&url.text)));
+        self.report_at(directive, url.at, url.len, finding);
+    }
+
+    fn expression_form_without_url(&mut self, directive: &Directive<'_>) {
+        let finding = Finding::error("`Redirect` with a status alone is not done yet in a section")
+            .hint("write `RedirectMatch status ^`");
+        self.report(directive, finding);
+    }
+
+    /// A word as text of the pool: in its file, if it stands there as it is.
+    pub(super) fn word(&mut self, directive: &Directive<'_>, word: &Word<'_>) -> Str {
+        match &word.text {
+            std::borrow::Cow::Borrowed(text) => {
+                let quote = usize::from(text.len() < word.len);
+                directive.args_text.slice(word.at + quote, text.len())
+            }
+            std::borrow::Cow::Owned(text) => self.pool.add(text),
+        }
+    }
+
+    pub(super) fn bad_pattern(
+        &mut self,
+        directive: &Directive<'_>,
+        word: &Word<'_>,
+        error: &milepost_pcre::CompileError,
+    ) {
+        let message = format!("{} is not a regular expression: {error}", show(&word.text));
+        let inside = word.len.min(error.offset + usize::from(word.len > word.text.len()));
+        let at = word.at + inside.min(word.len.saturating_sub(1));
+        self.report_at(directive, at, 1, Finding::error(message));
+    }
+}
+
+impl AliasDraft {
+    pub(super) fn push(&mut self, rule: AliasRule, filing: Filing) {
+        self.rules.push(rule);
+        self.filings.push(filing);
+    }
+
+    /// The list, if there is a rule in it.
+    pub(super) fn finish(self, builder: &Builder<'_>) -> Option<Arc<AliasList>> {
+        let AliasDraft { rules, filings } = self;
+        (!rules.is_empty())
+            .then(|| Arc::new(AliasList::new(&builder.pool, rules, &filings, builder.lookup)))
+    }
+}
+
+/// Reads a status: a word, or anything that begins with a digit.
+fn status(text: &[u8]) -> Option<u16> {
+    Some(match text.to_ascii_lowercase().as_slice() {
+        b"permanent" => 301,
+        b"temp" => 302,
+        b"seeother" => 303,
+        b"gone" => 410,
+        [b'0'..=b'9', ..] => {
+            let digits = text.iter().take_while(|byte| byte.is_ascii_digit());
+            digits.fold(0_u16, |number, digit| {
+                number.saturating_mul(10).saturating_add(u16::from(digit - b'0'))
+            })
+        }
+        _ => return None,
+    })
+}
+
+fn is_redirect(status: u16) -> bool {
+    (300..400).contains(&status)
+}
+
+/// `ap_is_url`: a scheme and a colon at the start.
+pub(crate) fn is_url(text: &[u8]) -> bool {
+    let scheme =
+        text.iter().take_while(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(byte));
+    let len = scheme.count();
+    len > 0 && text.get(len) == Some(&b':')
+}

@@ -1,0 +1,427 @@
+//! The directives of httpd's core and of mod_dir.
+//!
+//! Source: httpd 2.4.71 `server/core.c`, `server/listen.c`, `modules/http/http_core.c`,
+//! `modules/mappers/mod_dir.c`.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use milepost_http::path::EncodedSlashes;
+use milepost_syntax::Words;
+
+use super::report::{Finding, show};
+use super::{Builder, Context, Directive};
+use crate::outside::FileKind;
+use crate::pool::Str;
+use crate::program::{Scope, ServerName};
+use crate::settings::{Listen, Settings};
+
+impl Builder<'_> {
+    pub(super) fn define(&mut self, directive: &Directive<'_>) {
+        if let Some(words) = self.words(directive, 1, 2, "Define NAME [value]") {
+            let value = words.get(1).map(|word| word.text.to_vec()).unwrap_or_default();
+            self.defines.insert(words[0].text.to_vec(), value);
+        }
+    }
+
+    pub(super) fn undefine(&mut self, directive: &Directive<'_>) {
+        if let Some(words) = self.words(directive, 1, 1, "UnDefine NAME") {
+            self.defines.remove(&*words[0].text);
+        }
+    }
+
+    /// A module counts as loaded by its identifier and by its usual source file.
+    pub(super) fn load_module(&mut self, directive: &Directive<'_>) {
+        let Some(words) = self.words(directive, 2, 2, "LoadModule name_module path/mod_name.so")
+        else {
+            return;
+        };
+        let identifier = words[0].text.to_vec();
+        if let Some(name) = identifier.strip_suffix(b"_module") {
+            self.modules.push([b"mod_", name, b".c"].concat());
+        }
+        self.modules.push(identifier);
+    }
+
+    pub(super) fn listen(&mut self, directive: &Directive<'_>, context: &Context<'_>) {
+        if !self.main_only(directive, context) {
+            return;
+        }
+        let Some(words) = self.words(directive, 1, 2, "Listen [address:]port [protocol]") else {
+            return;
+        };
+        let text = String::from_utf8_lossy(&words[0].text).into_owned();
+        let addresses = match text.rsplit_once(':') {
+            None => text.parse().ok().map(|port| {
+                vec![
+                    (IpAddr::from(Ipv6Addr::UNSPECIFIED), port).into(),
+                    (Ipv4Addr::UNSPECIFIED, port).into(),
+                ]
+            }),
+            Some((host, port)) => port.parse::<u16>().ok().and_then(|port| {
+                let host =
+                    host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+                let ip = match host {
+                    "*" => IpAddr::from(Ipv4Addr::UNSPECIFIED),
+                    "localhost" => IpAddr::from(Ipv4Addr::LOCALHOST),
+                    host => host.parse().ok()?,
+                };
+                Some(vec![SocketAddr::new(ip, port)])
+            }),
+        };
+        let place = self.pool.describe(directive.place);
+        match addresses {
+            Some(addresses) => self
+                .settings
+                .listens
+                .push(Listen { addresses, place: format!("{}:{}", place.0.display(), place.1) }),
+            None => {
+                let finding = Finding::error(format!(
+                    "{} is not an address to listen on",
+                    show(&words[0].text)
+                ))
+                .hint("write a port (1 to 65535), `address:port` or `[address]:port`");
+                self.report_at(directive, words[0].at, words[0].len, finding);
+            }
+        }
+    }
+
+    pub(super) fn server_root(&mut self, directive: &Directive<'_>) {
+        if let Some(words) = self.words(directive, 1, 1, "ServerRoot path") {
+            let path = PathBuf::from(super::bytes_to_path(&words[0].text));
+            if self.outside.kind(&path) == FileKind::Directory {
+                self.settings.server_root = path;
+            } else {
+                let message = format!("{} is not a directory", show(&words[0].text));
+                self.report_at(directive, words[0].at, words[0].len, Finding::error(message));
+            }
+        }
+    }
+
+    pub(super) fn server_admin(&mut self, directive: &Directive<'_>) {
+        if let Some(words) = self.words(directive, 1, 1, "ServerAdmin address") {
+            self.settings.server_admin = Some(String::from_utf8_lossy(&words[0].text).into_owned());
+        }
+    }
+
+    pub(super) fn server_name(&mut self, directive: &Directive<'_>, context: &Context<'_>) {
+        if !self.server_only(directive, context) {
+            return;
+        }
+        let Some(words) = self.words(directive, 1, 1, "ServerName [scheme://]host[:port]") else {
+            return;
+        };
+        let text = words[0].text.to_ascii_lowercase();
+        let (https, rest) = match text.strip_prefix(b"https://") {
+            Some(rest) => (true, rest),
+            None => (false, text.strip_prefix(b"http://").unwrap_or(&text)),
+        };
+        let bracket = memchr::memchr(b']', rest).unwrap_or(0);
+        let (host, port) = match memchr::memrchr(b':', &rest[bracket..]) {
+            None => (rest, None),
+            Some(colon) => {
+                let (host, port) = (&rest[..bracket + colon], &rest[bracket + colon + 1..]);
+                let number =
+                    std::str::from_utf8(port).ok().and_then(|port| port.parse::<u16>().ok());
+                let Some(number) = number.filter(|&number| number > 0) else {
+                    let finding = Finding::error(format!("{} is not a port", show(port)))
+                        .hint("a port is a number from 1 to 65535");
+                    self.report_at(directive, words[0].at, words[0].len, finding);
+                    return;
+                };
+                (host, Some(number))
+            }
+        };
+        let host = self.pool.add(host);
+        self.servers[context.server].server.name = Some(ServerName { https, host, port });
+    }
+
+    pub(super) fn server_alias(&mut self, directive: &Directive<'_>, context: &Context<'_>) {
+        if context.scope != Scope::VirtualHost {
+            let finding = Finding::error("`ServerAlias` belongs into a `<VirtualHost>`");
+            self.report(directive, finding);
+            return;
+        }
+        for word in Words::new(directive.args) {
+            let name = self.pool.add(&word.text.to_ascii_lowercase());
+            self.servers[context.server].server.aliases.push(name);
+        }
+    }
+
+    pub(super) fn document_root(&mut self, directive: &Directive<'_>, context: &Context<'_>) {
+        if !self.server_only(directive, context) {
+            return;
+        }
+        if let Some(words) = self.words(directive, 1, 1, "DocumentRoot path") {
+            let path = self.resolve(&words[0].text);
+            if self.outside.kind(&path) != FileKind::Directory {
+                let message = format!("document root {} is not a directory", show(&words[0].text));
+                self.report_at(directive, words[0].at, words[0].len, Finding::warning(message));
+            }
+            let bytes = super::path_to_bytes(&path);
+            let root = self.pool.add(trim_slashes(bytes));
+            self.servers[context.server].server.document_root = Some(root);
+        }
+    }
+
+    pub(super) fn use_canonical_name(&mut self, directive: &Directive<'_>, context: &Context<'_>) {
+        if let Some(words) = self.words(directive, 1, 1, "UseCanonicalName On|Off|DNS") {
+            let on = match words[0].text.to_ascii_lowercase().as_slice() {
+                b"on" => true,
+                b"off" => false,
+                _ => {
+                    let finding = Finding::error("`UseCanonicalName` is `On` or `Off`")
+                        .hint("`DNS` is not done: milepost looks up no names");
+                    return self.report_at(directive, words[0].at, words[0].len, finding);
+                }
+            };
+            self.servers[context.server].canonical_name = Some(on);
+        }
+    }
+
+    pub(super) fn merge_slashes(&mut self, directive: &Directive<'_>, context: &Context<'_>) {
+        if self.server_only(directive, context)
+            && let Some(on) = self.flag(directive)
+        {
+            self.servers[context.server].merge_slashes = Some(on);
+        }
+    }
+
+    pub(super) fn allow_encoded_slashes(
+        &mut self,
+        directive: &Directive<'_>,
+        context: &mut Context<'_>,
+    ) {
+        if !self.server_only(directive, context) {
+            return;
+        }
+        if let Some(words) = self.words(directive, 1, 1, "AllowEncodedSlashes On|Off|NoDecode") {
+            let value = match words[0].text.to_ascii_lowercase().as_slice() {
+                b"on" => EncodedSlashes::Decode,
+                b"off" => EncodedSlashes::Refuse,
+                b"nodecode" => EncodedSlashes::Keep,
+                _ => {
+                    let finding =
+                        Finding::error("`AllowEncodedSlashes` is `On`, `Off` or `NoDecode`");
+                    return self.report_at(directive, words[0].at, words[0].len, finding);
+                }
+            };
+            context.dir.config.encoded_slashes = Some(value);
+        }
+    }
+
+    pub(super) fn accept_path_info(
+        &mut self,
+        directive: &Directive<'_>,
+        context: &mut Context<'_>,
+    ) {
+        if let Some(words) = self.words(directive, 1, 1, "AcceptPathInfo On|Off|Default") {
+            match words[0].text.to_ascii_lowercase().as_slice() {
+                b"on" => context.dir.config.path_info = Some(true),
+                b"off" => context.dir.config.path_info = Some(false),
+                b"default" => context.dir.config.path_info = None,
+                _ => {
+                    let finding = Finding::error("`AcceptPathInfo` is `On`, `Off` or `Default`");
+                    self.report_at(directive, words[0].at, words[0].len, finding);
+                }
+            }
+        }
+    }
+
+    pub(super) fn limit_recursion(&mut self, directive: &Directive<'_>, context: &Context<'_>) {
+        let usage = "LimitInternalRecursion redirects [subrequests]";
+        if !self.server_only(directive, context) {
+            return;
+        }
+        let Some(words) = self.words(directive, 1, 2, usage) else { return };
+        let mut limits = [0_u32; 2];
+        for (limit, number) in limits.iter_mut().zip([0, words.len() - 1]) {
+            match self.number(directive, &words[number]) {
+                Some(value) if value > 0 => *limit = value,
+                _ => {
+                    let finding =
+                        Finding::error("the limit of internal redirects is a number above 0");
+                    return self.report_at(directive, words[number].at, words[number].len, finding);
+                }
+            }
+        }
+        self.servers[context.server].recursion_max = Some((limits[0], limits[1]));
+    }
+
+    pub(super) fn options(&mut self, directive: &Directive<'_>, context: &mut Context<'_>) {
+        let words: Vec<_> = Words::new(directive.args).collect();
+        let options = &mut context.dir.config.options;
+        let relative = |text: &[u8]| text.starts_with(b"+") || text.starts_with(b"-");
+        if !words.first().is_some_and(|word| relative(&word.text)) {
+            // A list without signs replaces what was set before.
+            options.follow_links = Some(false);
+            options.follow_owned_links = Some(false);
+            options.listing = Some(false);
+        }
+        let mut unknown = Vec::new();
+        for word in &words {
+            let text = word.text.to_ascii_lowercase();
+            let (on, name) = match text.split_first() {
+                Some((b'-', name)) => (false, name),
+                Some((b'+', name)) => (true, name),
+                _ => (true, text.as_slice()),
+            };
+            match name {
+                b"followsymlinks" => options.follow_links = Some(on),
+                b"symlinksifownermatch" => options.follow_owned_links = Some(on),
+                b"indexes" => options.listing = Some(on),
+                b"all" => {
+                    options.follow_links = Some(on);
+                    options.listing = Some(on);
+                }
+                b"none" | b"execcgi" | b"includes" | b"includesnoexec" | b"multiviews"
+                | b"runscripts" => {}
+                _ => unknown.push((word.at, word.len, word.text.to_vec())),
+            }
+        }
+        for (at, len, text) in unknown {
+            let finding = Finding::error(format!("unknown option {}", show(&text)))
+                .hint("FollowSymLinks, SymLinksIfOwnerMatch, Indexes, MultiViews, ExecCGI, Includes, All or None");
+            self.report_at(directive, at, len, finding);
+        }
+    }
+
+    /// `.htaccess` files are not read yet, so only the value that says so may stand here.
+    pub(super) fn allow_override(&mut self, directive: &Directive<'_>, context: &Context<'_>) {
+        if context.scope != Scope::Directory {
+            let finding = Finding::error("`AllowOverride` belongs into a `<Directory>`");
+            return self.report(directive, finding);
+        }
+        let none = |word: milepost_syntax::Word<'_>| word.text.eq_ignore_ascii_case(b"none");
+        if !Words::new(directive.args).all(none) {
+            let finding = Finding::error("`.htaccess` files are not read yet")
+                .hint("write `AllowOverride None` and put their directives into the `<Directory>`");
+            self.report(directive, finding);
+        }
+    }
+
+    pub(super) fn directory_index(&mut self, directive: &Directive<'_>, context: &mut Context<'_>) {
+        let mut names: Vec<Str> = Vec::new();
+        for word in Words::new(directive.args) {
+            if !(names.is_empty() && word.text.eq_ignore_ascii_case(b"disabled")) {
+                names.push(self.pool.add(&word.text));
+            }
+        }
+        context.dir.config.index = Some(names.into());
+    }
+
+    pub(super) fn directory_slash(&mut self, directive: &Directive<'_>, context: &mut Context<'_>) {
+        context.dir.config.slash = self.flag(directive).or(context.dir.config.slash);
+    }
+
+    pub(super) fn keep_alive(&mut self, directive: &Directive<'_>) {
+        if let Some(on) = self.flag(directive) {
+            self.settings.keep_alive = on;
+        }
+    }
+
+    pub(super) fn keep_alive_requests(&mut self, directive: &Directive<'_>) {
+        if let Some(count) = self.one_number(directive) {
+            self.settings.keep_alive_requests_max = (count > 0).then_some(count);
+        }
+    }
+
+    pub(super) fn keep_alive_timeout(&mut self, directive: &Directive<'_>) {
+        if let Some(time) = self.one_duration(directive) {
+            self.settings.keep_alive_timeout = time;
+        }
+    }
+
+    pub(super) fn timeout(&mut self, directive: &Directive<'_>) {
+        if let Some(time) = self.one_duration(directive) {
+            self.settings.timeout = time;
+        }
+    }
+
+    pub(super) fn limit(
+        &mut self,
+        directive: &Directive<'_>,
+        field: fn(&mut Settings) -> &mut usize,
+    ) {
+        if let Some(bytes) = self.one_number(directive) {
+            *field(&mut self.settings) = bytes as usize;
+        }
+    }
+
+    pub(super) fn listen_backlog(&mut self, directive: &Directive<'_>) {
+        if let Some(backlog) = self.one_number(directive) {
+            self.settings.listen_backlog = i32::try_from(backlog).unwrap_or(i32::MAX);
+        }
+    }
+
+    /// Whether this is the main server; an error otherwise.
+    fn main_only(&mut self, directive: &Directive<'_>, context: &Context<'_>) -> bool {
+        if context.scope != Scope::Main {
+            let message = format!("{} belongs outside all sections", show(directive.name));
+            self.report(directive, Finding::error(message));
+        }
+        context.scope == Scope::Main
+    }
+
+    /// Whether this is the main server or a virtual host; an error otherwise.
+    pub(super) fn server_only(&mut self, directive: &Directive<'_>, context: &Context<'_>) -> bool {
+        if !context.scope.is_server() {
+            let message = format!("{} is not allowed in a section", show(directive.name));
+            let finding =
+                Finding::error(message).hint("move it into the server or the `<VirtualHost>`");
+            self.report(directive, finding);
+        }
+        context.scope.is_server()
+    }
+
+    pub(super) fn number(
+        &mut self,
+        _directive: &Directive<'_>,
+        word: &milepost_syntax::Word<'_>,
+    ) -> Option<u32> {
+        std::str::from_utf8(&word.text).ok()?.parse().ok()
+    }
+
+    fn one_number(&mut self, directive: &Directive<'_>) -> Option<u32> {
+        let name = String::from_utf8_lossy(directive.name).into_owned();
+        let words = self.words(directive, 1, 1, &format!("{name} number"))?;
+        let number = self.number(directive, &words[0]);
+        if number.is_none() {
+            let finding =
+                Finding::error(format!("{name} needs a number, not {}", show(&words[0].text)));
+            self.report_at(directive, words[0].at, words[0].len, finding);
+        }
+        number
+    }
+
+    /// Seconds, or a number with the unit `ms`, `s`, `min` or `h`.
+    fn one_duration(&mut self, directive: &Directive<'_>) -> Option<Duration> {
+        let name = String::from_utf8_lossy(directive.name).into_owned();
+        let words = self.words(directive, 1, 1, &format!("{name} seconds"))?;
+        let text = String::from_utf8_lossy(&words[0].text).to_ascii_lowercase();
+        let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+        let number: Option<u64> = text[..digits].parse().ok();
+        let unit_ms = match &text[digits..] {
+            "" | "s" => Some(1000),
+            "ms" => Some(1),
+            "mi" | "min" => Some(60_000),
+            "h" => Some(3_600_000),
+            _ => None,
+        };
+        let time = number.zip(unit_ms).and_then(|(number, unit)| number.checked_mul(unit));
+        if time.is_none() {
+            let finding =
+                Finding::error(format!("{name} needs a time, not {}", show(&words[0].text)))
+                    .hint("write seconds, or a number with `ms`, `s`, `min` or `h`");
+            self.report_at(directive, words[0].at, words[0].len, finding);
+        }
+        time.map(Duration::from_millis)
+    }
+}
+
+/// A path without its last slashes, unless it is the root.
+fn trim_slashes(path: &[u8]) -> &[u8] {
+    let end = path.iter().rposition(|&byte| byte != b'/').map_or(0, |at| at + 1);
+    &path[..end]
+}

@@ -1,0 +1,277 @@
+//! The table of directives: which are done, by what, and which are known and change nothing here.
+
+use milepost_syntax::Words;
+
+use super::report::{Finding, show};
+use super::{Builder, Context, Directive};
+
+/// Longest name of a directive.
+const NAME_BYTES_MAX: usize = 64;
+
+impl Builder<'_> {
+    /// Runs one directive.
+    pub(super) fn directive(&mut self, directive: &Directive<'_>, context: &mut Context<'_>) {
+        let mut buffer = [0; NAME_BYTES_MAX];
+        let name = directive.name;
+        let name =
+            name.strip_prefix(b"\"").and_then(|name| name.strip_suffix(b"\"")).unwrap_or(name);
+        let Some(lower) = buffer.get_mut(..name.len()) else { return self.unknown(directive) };
+        lower.copy_from_slice(name);
+        lower.make_ascii_lowercase();
+        match &*lower {
+            b"redirect" => self.redirect(directive, context),
+            b"redirectmatch" => self.redirect_match(directive, context),
+            b"redirectpermanent" => self.redirect_fixed(directive, 301, context),
+            b"redirecttemp" => self.redirect_fixed(directive, 302, context),
+            b"redirectrelative" => self.redirect_relative(directive, context),
+            b"rewriterule" => self.rewrite_rule(directive, context),
+            b"rewritecond" => self.rewrite_condition(directive, context),
+            b"rewriteengine" => self.rewrite_engine(directive, context),
+            b"rewritebase" => self.rewrite_base(directive, context),
+            b"rewritemap" => self.rewrite_map(directive, context),
+            b"rewriteoptions" => self.rewrite_options(directive, context),
+            b"alias" => self.alias(directive, context),
+            b"aliasmatch" => self.alias_match(directive, context),
+            b"require" => self.require(directive, context),
+            b"order" => self.order(directive, context),
+            b"allow" | b"deny" => self.allow_or_deny(directive, context),
+            b"include" => self.include(directive, true, context),
+            b"includeoptional" => self.include(directive, false, context),
+            b"define" => self.define(directive),
+            b"undefine" => self.undefine(directive),
+            b"loadmodule" => self.load_module(directive),
+            b"listen" => self.listen(directive, context),
+            b"serverroot" => self.server_root(directive),
+            b"servername" => self.server_name(directive, context),
+            b"serveralias" => self.server_alias(directive, context),
+            b"serveradmin" => self.server_admin(directive),
+            b"documentroot" => self.document_root(directive, context),
+            b"usecanonicalname" => self.use_canonical_name(directive, context),
+            b"mergeslashes" => self.merge_slashes(directive, context),
+            b"allowencodedslashes" => self.allow_encoded_slashes(directive, context),
+            b"acceptpathinfo" => self.accept_path_info(directive, context),
+            b"limitinternalrecursion" => self.limit_recursion(directive, context),
+            b"options" => self.options(directive, context),
+            b"allowoverride" => self.allow_override(directive, context),
+            b"directoryindex" => self.directory_index(directive, context),
+            b"directoryslash" => self.directory_slash(directive, context),
+            b"keepalive" => self.keep_alive(directive),
+            b"keepalivetimeout" => self.keep_alive_timeout(directive),
+            b"maxkeepaliverequests" => self.keep_alive_requests(directive),
+            b"timeout" => self.timeout(directive),
+            b"limitrequestline" => {
+                self.limit(directive, |settings| &mut settings.request_line_bytes_max)
+            }
+            b"limitrequestfields" => self.limit(directive, |settings| &mut settings.fields_max),
+            b"limitrequestfieldsize" => {
+                self.limit(directive, |settings| &mut settings.field_bytes_max)
+            }
+            b"listenbacklog" => self.listen_backlog(directive),
+            lower if IGNORED.iter().any(|name| name.as_bytes() == lower) => {
+                self.without_effect(directive, lower);
+            }
+            _ => self.unknown(directive),
+        }
+    }
+
+    /// Notes once that a directive is known and changes no answer.
+    fn without_effect(&mut self, directive: &Directive<'_>, lower: &[u8]) {
+        if !self.noted.iter().any(|noted| noted == lower) {
+            self.noted.push(lower.to_vec());
+            let message = format!("{} is accepted and has no effect here", show(directive.name));
+            self.report(directive, Finding::note(message));
+        }
+    }
+
+    pub(super) fn unknown(&mut self, directive: &Directive<'_>) {
+        let mut finding = Finding::error(format!("unknown directive {}", show(directive.name)));
+        if let Some(name) = nearest(directive.name) {
+            finding = finding.hint(format!("did you mean `{name}`?"));
+        }
+        self.report(directive, finding);
+    }
+
+    /// The words of a directive that takes between `least` and `most`; an error otherwise.
+    pub(super) fn words<'d>(
+        &mut self,
+        directive: &Directive<'d>,
+        least: usize,
+        most: usize,
+        usage: &str,
+    ) -> Option<Vec<milepost_syntax::Word<'d>>> {
+        let words: Vec<_> = Words::new(directive.args).collect();
+        if (least..=most).contains(&words.len()) {
+            return Some(words);
+        }
+        let few = words.len() < least;
+        let message = format!(
+            "{} has too {} arguments",
+            show(directive.name),
+            if few { "few" } else { "many" }
+        );
+        let finding = Finding::error(message).hint(format!("write `{usage}`"));
+        match words.get(most) {
+            // A comment after the arguments is more arguments.
+            Some(extra) if extra.text.starts_with(b"#") => {
+                let finding = finding.hint("a comment needs a line of its own");
+                self.report_at(directive, extra.at, extra.len, finding);
+            }
+            Some(extra) => self.report_at(directive, extra.at, extra.len, finding),
+            None => self.report(directive, finding),
+        }
+        None
+    }
+
+    /// The one word of a directive, `on` or `off`.
+    pub(super) fn flag(&mut self, directive: &Directive<'_>) -> Option<bool> {
+        let name = String::from_utf8_lossy(directive.name).into_owned();
+        let words = self.words(directive, 1, 1, &format!("{name} On|Off"))?;
+        match words[0].text.to_ascii_lowercase().as_slice() {
+            b"on" => Some(true),
+            b"off" => Some(false),
+            _ => {
+                let finding = Finding::error(format!("{name} is `On` or `Off`"));
+                self.report_at(directive, words[0].at, words[0].len, finding);
+                None
+            }
+        }
+    }
+}
+
+/// All names that mean something here, for the nearest-name hint.
+const DONE: &[&str] = &[
+    "Redirect",
+    "RedirectMatch",
+    "RedirectPermanent",
+    "RedirectTemp",
+    "RedirectRelative",
+    "RewriteRule",
+    "RewriteCond",
+    "RewriteEngine",
+    "RewriteBase",
+    "RewriteMap",
+    "RewriteOptions",
+    "Alias",
+    "AliasMatch",
+    "Require",
+    "Order",
+    "Allow",
+    "Deny",
+    "Include",
+    "IncludeOptional",
+    "Define",
+    "UnDefine",
+    "LoadModule",
+    "Listen",
+    "ServerRoot",
+    "ServerName",
+    "ServerAlias",
+    "ServerAdmin",
+    "DocumentRoot",
+    "UseCanonicalName",
+    "MergeSlashes",
+    "AllowEncodedSlashes",
+    "AcceptPathInfo",
+    "LimitInternalRecursion",
+    "Options",
+    "AllowOverride",
+    "DirectoryIndex",
+    "DirectorySlash",
+    "KeepAlive",
+    "KeepAliveTimeout",
+    "MaxKeepAliveRequests",
+    "Timeout",
+    "LimitRequestLine",
+    "LimitRequestFields",
+    "LimitRequestFieldSize",
+    "ListenBacklog",
+    "VirtualHost",
+    "Directory",
+    "DirectoryMatch",
+    "Location",
+    "LocationMatch",
+    "Files",
+    "FilesMatch",
+    "IfModule",
+    "IfDefine",
+    "IfVersion",
+    "IfFile",
+];
+
+/// Directives of httpd that cannot change status or `Location` of an answer, in lower case.
+const IGNORED: &[&str] = &[
+    "asyncrequestworkerfactor",
+    "coredumpdirectory",
+    "customlog",
+    "defaulttype",
+    "enablemmap",
+    "enablesendfile",
+    "errorlog",
+    "errorlogformat",
+    "extendedstatus",
+    "fileetag",
+    "globallog",
+    "gracefulshutdowntimeout",
+    "group",
+    "hostnamelookups",
+    "httpprotocoloptions",
+    "identitycheck",
+    "limitrequestbody",
+    "loadfile",
+    "logformat",
+    "loglevel",
+    "maxclients",
+    "maxconnectionsperchild",
+    "maxmemfree",
+    "maxrequestsperchild",
+    "maxrequestworkers",
+    "maxspareservers",
+    "maxsparethreads",
+    "minspareservers",
+    "minsparethreads",
+    "mutex",
+    "namevirtualhost",
+    "pidfile",
+    "protocols",
+    "receivebuffersize",
+    "requestreadtimeout",
+    "scoreboardfile",
+    "sendbuffersize",
+    "serverlimit",
+    "serversignature",
+    "servertokens",
+    "startservers",
+    "startthreads",
+    "threadlimit",
+    "threadsperchild",
+    "threadstacksize",
+    "traceenable",
+    "transferlog",
+    "typesconfig",
+    "usecanonicalphysicalport",
+    "user",
+];
+
+/// The known name that is nearest to `name`, if one is near.
+fn nearest(name: &[u8]) -> Option<&'static str> {
+    let name = String::from_utf8_lossy(name).to_lowercase();
+    let distance = |known: &&&str| edit_distance(&name, &known.to_lowercase());
+    let found = DONE.iter().min_by_key(distance)?;
+    (distance(&found) <= 1 + name.len() / 5).then_some(*found)
+}
+
+/// Insertions, removals and replacements from `a` to `b`.
+fn edit_distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, left) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, right) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(left != *right);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}

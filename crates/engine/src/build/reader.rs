@@ -1,0 +1,376 @@
+//! Reads configuration files and walks their directives: includes, variables, conditional sections.
+//!
+//! Source: httpd 2.4.71 `server/config.c` `ap_build_config`, `server/core.c` `include_config`,
+//! `ap_resolve_env`, `start_ifmod`, `start_ifdefine`; `modules/metadata/mod_version.c`.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use milepost_syntax::{FaultKind, Kind, Node, Tree, Words};
+
+use super::report::{Finding, show};
+use super::{Builder, Context, DirDraft, Directive, bytes_to_path, path_to_bytes};
+use crate::decision::Place;
+use crate::outside::FileKind;
+use crate::pool::Str;
+use crate::program::Scope;
+
+/// Deepest nesting of includes, `AP_MAX_INCLUDE_DEPTH`.
+const INCLUDE_DEPTH_MAX: usize = 20;
+
+/// The version that `<IfVersion>` compares with: the httpd whose answers we give.
+const HTTPD_VERSION: [u32; 3] = [2, 4, 71];
+
+/// A file while it is walked.
+struct Walk<'t> {
+    file: u32,
+    tree: &'t Tree,
+    nodes: &'t [Node],
+}
+
+impl Builder<'_> {
+    /// Reads the main configuration file.
+    pub(super) fn read_main_file(&mut self, path: &Path) {
+        match self.outside.read(path) {
+            Ok(text) => self.with_main(|builder, context| builder.read_text(path, text, context)),
+            Err(error) => {
+                self.report_file(path, Finding::error(cannot_read(&error)));
+            }
+        }
+    }
+
+    /// Reads a directive of the command line.
+    pub(super) fn read_option(&mut self, option: &str, number: usize, line: &str) {
+        let name = PathBuf::from(format!("{option} #{}", number + 1));
+        let text = line.as_bytes().to_vec();
+        self.with_main(|builder, context| builder.read_text(&name, text, context));
+    }
+
+    fn with_main(&mut self, read: impl FnOnce(&mut Self, &mut Context<'_>)) {
+        let mut base: DirDraft = std::mem::take(&mut self.servers[0].base);
+        let mut context =
+            Context { scope: Scope::Main, server: 0, directory: Str::default(), dir: &mut base };
+        read(self, &mut context);
+        self.servers[0].base = base;
+    }
+
+    /// Parses a file and runs its directives.
+    pub(super) fn read_text(&mut self, path: &Path, text: Vec<u8>, context: &mut Context<'_>) {
+        let (mut tree, faults) = Tree::parse(text);
+        let nodes = tree.take_nodes();
+        let tree = Arc::new(tree);
+        let file = self.pool.add_file(path.to_owned(), Arc::clone(&tree));
+        for fault in faults {
+            let place = Place { file, offset: fault.text.at() as u32 };
+            let name = show(tree.bytes(fault.text));
+            let finding = match fault.kind {
+                FaultKind::UnexpectedEnd { open: None } => {
+                    Finding::error(format!("{name} ends a section that was never begun"))
+                }
+                FaultKind::UnexpectedEnd { open: Some(open) } => {
+                    let open_name = String::from_utf8_lossy(tree.bytes(open)).into_owned();
+                    Finding::error(format!("expected `</{open_name}>` but saw the end of {name}"))
+                        .also(Place { file, offset: open.at() as u32 }, "the section begun last")
+                }
+                FaultKind::Unclosed => {
+                    let text = String::from_utf8_lossy(tree.bytes(fault.text)).into_owned();
+                    Finding::error(format!("section {name} is not closed"))
+                        .hint(format!("end it with `</{text}>`"))
+                }
+                FaultKind::NoName => Finding::error("a section needs a name after `<`"),
+                FaultKind::NoBracket => Finding::error("a section start or end needs a `>`"),
+                FaultKind::TooLong => Finding::error(format!(
+                    "the file is longer than {} bytes",
+                    milepost_syntax::SOURCE_BYTES_MAX
+                )),
+            };
+            self.report_place(place, fault.text.len(), finding);
+        }
+        let walk = Walk { file, tree: &tree, nodes: &nodes };
+        self.walk(&walk, 0..nodes.len(), context);
+    }
+
+    fn walk(&mut self, walk: &Walk<'_>, range: std::ops::Range<usize>, context: &mut Context<'_>) {
+        let mut at = range.start;
+        while at < range.end {
+            let node = &walk.nodes[at];
+            let name = walk.tree.bytes(node.name);
+            let place = Place { file: walk.file, offset: node.name.at() as u32 };
+            let raw = walk.tree.bytes(node.args);
+            let expanded = self.expand_variables(raw, place);
+            let args_text = match &expanded {
+                None => self.pool.in_file(walk.file, node.args),
+                Some(text) => self.pool.add(text),
+            };
+            let directive = Directive {
+                name,
+                args: expanded.as_deref().unwrap_or(raw),
+                args_text,
+                name_text: self.pool.in_file(walk.file, node.name),
+                place,
+            };
+            match node.kind {
+                Kind::Directive => self.directive(&directive, context),
+                Kind::Open { end } => {
+                    let inner = at + 1..(end as usize).min(range.end);
+                    self.open(walk, &directive, inner, context);
+                    at = end as usize;
+                }
+                Kind::Close => {}
+            }
+            at += 1;
+        }
+    }
+
+    /// Decides a section: whether its contents count, and for what.
+    fn open(
+        &mut self,
+        walk: &Walk<'_>,
+        directive: &Directive<'_>,
+        inner: std::ops::Range<usize>,
+        context: &mut Context<'_>,
+    ) {
+        let name = directive.name.to_ascii_lowercase();
+        let counts = match name.as_slice() {
+            b"ifmodule" => self.holds(directive, |builder, name| builder.has_module(name)),
+            b"ifdefine" => {
+                self.holds(directive, |builder, name| builder.defines.contains_key(name))
+            }
+            b"iffile" => self.holds(directive, |builder, path| {
+                let path = builder.resolve(path);
+                builder.outside.kind(&path) != FileKind::Missing
+            }),
+            b"ifversion" => self.version_holds(directive),
+            _ => {
+                let walk_inner = |builder: &mut Self, context: &mut Context<'_>| {
+                    builder.walk(walk, inner, context);
+                };
+                self.section(&name, directive, context, walk_inner);
+                return;
+            }
+        };
+        if counts {
+            self.walk(walk, inner, context);
+        }
+    }
+
+    fn holds(&mut self, directive: &Directive<'_>, test: impl Fn(&Self, &[u8]) -> bool) -> bool {
+        let Some(word) = Words::new(directive.args).next() else {
+            self.report(directive, Finding::error("the section needs an argument"));
+            return false;
+        };
+        match word.text.strip_prefix(b"!") {
+            Some(name) => !test(self, name),
+            None => test(self, &word.text),
+        }
+    }
+
+    /// Whether a module counts as loaded: what we do ourselves, and what `LoadModule` named.
+    fn has_module(&self, name: &[u8]) -> bool {
+        /// Modules whose work milepost does, by source file and by identifier.
+        const OURS: &[&[u8]] = &[
+            b"core.c",
+            b"core_module",
+            b"http_core.c",
+            b"http_module",
+            b"mod_so.c",
+            b"so_module",
+            b"mod_alias.c",
+            b"alias_module",
+            b"mod_rewrite.c",
+            b"rewrite_module",
+            b"mod_dir.c",
+            b"dir_module",
+            b"mod_version.c",
+            b"version_module",
+            b"mod_authz_core.c",
+            b"authz_core_module",
+            b"mod_authz_host.c",
+            b"authz_host_module",
+            b"mod_access_compat.c",
+            b"access_compat_module",
+        ];
+        OURS.contains(&name) || self.modules.iter().any(|module| module == name)
+    }
+
+    /// `<IfVersion [[!]operator] version>`
+    fn version_holds(&mut self, directive: &Directive<'_>) -> bool {
+        let words: Vec<_> = Words::new(directive.args).collect();
+        let (operator, version): (&[u8], &[u8]) = match words.as_slice() {
+            [version] => (b"=", &version.text),
+            [operator, version] => (&operator.text, &version.text),
+            _ => {
+                self.report(directive, Finding::error("write `<IfVersion [operator] version>`"));
+                return false;
+            }
+        };
+        let (negated, operator) = match operator.strip_prefix(b"!") {
+            Some(rest) => (true, rest),
+            None => (false, operator),
+        };
+        let wanted = std::str::from_utf8(version).ok().and_then(|text| {
+            let mut parts = [0; 3];
+            for (number, part) in text.split('.').enumerate() {
+                *parts.get_mut(number)? = part.parse().ok()?;
+            }
+            Some(parts)
+        });
+        let Some(wanted) = wanted else {
+            let finding = Finding::error(format!("{} is not a version", show(version)))
+                .hint("write up to three numbers, such as 2.4.60");
+            self.report(directive, finding);
+            return false;
+        };
+        let order = HTTPD_VERSION.cmp(&wanted);
+        let holds = match operator {
+            b"=" | b"==" | b"" => order.is_eq(),
+            b">" => order.is_gt(),
+            b">=" => order.is_ge(),
+            b"<" => order.is_lt(),
+            b"<=" => order.is_le(),
+            _ => {
+                let finding = Finding::error(format!("unknown comparison {}", show(operator)))
+                    .hint("use one of = > >= < <=");
+                self.report(directive, finding);
+                return false;
+            }
+        };
+        holds != negated
+    }
+
+    /// Replaces `${NAME}` by a `Define` or a variable of the environment. `None`: nothing to replace.
+    fn expand_variables(&mut self, args: &[u8], place: Place) -> Option<Vec<u8>> {
+        memchr::memmem::find(args, b"${")?;
+        let mut out = Vec::with_capacity(args.len());
+        let mut rest = args;
+        let mut changed = false;
+        while let Some(start) = memchr::memmem::find(rest, b"${") {
+            let Some(end) = memchr::memchr(b'}', &rest[start..]) else { break };
+            let name = &rest[start + 2..start + end];
+            out.extend_from_slice(&rest[..start]);
+            let value = self.defines.get(name).cloned().or_else(|| {
+                let name = std::str::from_utf8(name).ok()?;
+                self.outside.environment(name).map(String::into_bytes)
+            });
+            match value {
+                Some(value) => {
+                    out.extend_from_slice(&value);
+                    changed = true;
+                }
+                None => {
+                    // A map call of mod_rewrite has a colon; anything else was meant as a variable.
+                    if !name.contains(&b':') {
+                        let message = format!("variable {} is not defined", show(name));
+                        self.report_place(place, 1, Finding::warning(message));
+                    }
+                    out.extend_from_slice(&rest[start..=start + end]);
+                }
+            }
+            rest = &rest[start + end + 1..];
+        }
+        out.extend_from_slice(rest);
+        changed.then_some(out)
+    }
+
+    /// `Include` and `IncludeOptional`: a file, a directory, or a pattern in any part of the path.
+    pub(super) fn include(
+        &mut self,
+        directive: &Directive<'_>,
+        required: bool,
+        context: &mut Context<'_>,
+    ) {
+        let words: Vec<_> = Words::new(directive.args).collect();
+        let [word] = words.as_slice() else {
+            self.report(directive, Finding::error("write one path after `Include`"));
+            return;
+        };
+        if self.including.len() >= INCLUDE_DEPTH_MAX {
+            let message = format!("includes are nested more than {INCLUDE_DEPTH_MAX} deep");
+            self.report(directive, Finding::error(message).hint("does a file include itself?"));
+            return;
+        }
+        let path = self.resolve(&word.text);
+        let mut files = Vec::new();
+        if let Err((path, error)) = self.find_files(&path, &mut files) {
+            if required {
+                let message = format!("{}: {}", path.display(), cannot_read(&error));
+                self.report_at(directive, word.at, word.len, Finding::error(message));
+            }
+            return;
+        }
+        if files.is_empty() && required {
+            let finding = Finding::error(format!("no file matches {}", show(&word.text)))
+                .hint("use `IncludeOptional` where it may be missing");
+            self.report_at(directive, word.at, word.len, finding);
+        }
+        for file in files {
+            match self.outside.read(&file) {
+                Ok(text) => {
+                    self.including.push(file.clone());
+                    self.read_text(&file, text, context);
+                    self.including.pop();
+                }
+                Err(error) => {
+                    let message = format!("{}: {}", file.display(), cannot_read(&error));
+                    self.report_at(directive, word.at, word.len, Finding::error(message));
+                }
+            }
+        }
+    }
+
+    /// Collects the files that a path names, in the order in which httpd reads them.
+    fn find_files(
+        &self,
+        path: &Path,
+        files: &mut Vec<PathBuf>,
+    ) -> Result<(), (PathBuf, io::Error)> {
+        let bytes = path_to_bytes(path);
+        let Some(wild) = bytes.iter().position(|byte| b"*?[".contains(byte)) else {
+            if self.outside.kind(path) == FileKind::Directory {
+                let mut entries =
+                    self.outside.list(path).map_err(|error| (path.to_owned(), error))?;
+                entries.sort();
+                for entry in entries {
+                    self.find_files(&path.join(entry), files)?;
+                }
+            } else {
+                files.push(path.to_owned());
+            }
+            return Ok(());
+        };
+        // The part with the wildcard, what is before it and what is after it.
+        let start = memchr::memrchr(b'/', &bytes[..wild]).map_or(0, |slash| slash + 1);
+        let end = memchr::memchr(b'/', &bytes[wild..]).map_or(bytes.len(), |slash| wild + slash);
+        let directory = bytes_to_path(&bytes[..start]);
+        let mut entries = match self.outside.list(directory) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err((directory.to_owned(), error)),
+        };
+        entries.sort();
+        for entry in entries {
+            let name = path_to_bytes(&entry);
+            let hidden = name.first() == Some(&b'.');
+            if hidden || !crate::wildcard::matches(&bytes[start..end], name) {
+                continue;
+            }
+            let found = directory.join(&entry);
+            if end == bytes.len() {
+                self.find_files(&found, files)?;
+            } else if self.outside.kind(&found) == FileKind::Directory {
+                self.find_files(&found.join(bytes_to_path(&bytes[end + 1..])), files)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What the operating system says, without its error number.
+pub(super) fn cannot_read(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "no such file".to_owned(),
+        io::ErrorKind::PermissionDenied => "may not be read: permission denied".to_owned(),
+        _ => format!("cannot be read: {error}"),
+    }
+}

@@ -1,0 +1,630 @@
+//! The directives of mod_rewrite.
+//!
+//! Source: httpd 2.4.71 `modules/mappers/mod_rewrite.c`, `cmd_rewriterule`, `cmd_rewritecond`,
+//! `cmd_rewriterule_setflag`, `cmd_rewritemap`, `cmd_rewriteoptions`.
+
+use std::sync::Arc;
+
+use milepost_pcre::Case;
+use milepost_syntax::{RawWords, Tree, Word, Words};
+
+use super::reader::cannot_read;
+use super::report::{Finding, show};
+use super::{Builder, Context, DirDraft, Directive};
+use crate::index::{Filing, Handle, Subject};
+use crate::pattern::{Pattern, Reach};
+use crate::pool::{Pool, Str};
+use crate::program::{
+    Comparison, Condition, Effect, Extra, FileTest, Flags, InternalMap, Map, RewriteDir,
+    RewriteList, RewriteRule, Scope, Substitution, Test, TextMap,
+};
+
+/// Rules of one context while they are collected.
+#[derive(Default)]
+pub(super) struct RewriteDraft {
+    rules: Vec<RewriteRule>,
+    conditions: Vec<Condition>,
+    filings: Vec<Filing>,
+    /// How many of `conditions` wait for their rule.
+    waiting: usize,
+    /// What each waiting condition could be filed under.
+    handles: Vec<Option<Handle>>,
+}
+
+impl RewriteDraft {
+    /// The list, if there is a rule in it.
+    pub(super) fn finish(self, builder: &Builder<'_>) -> Option<Arc<RewriteList>> {
+        let RewriteDraft { rules, conditions, filings, .. } = self;
+        let list = || RewriteList::new(&builder.pool, rules, conditions, &filings, builder.lookup);
+        (!filings.is_empty()).then(|| Arc::new(list()))
+    }
+
+    /// The place of a condition that no rule followed.
+    pub(super) fn orphan(&self) -> Option<&Condition> {
+        self.conditions.last().filter(|_| self.waiting > 0)
+    }
+}
+
+impl Builder<'_> {
+    /// `RewriteRule pattern substitution [flags]`
+    pub(super) fn rewrite_rule(&mut self, directive: &Directive<'_>, context: &mut Context<'_>) {
+        let words: Vec<_> = RawWords::new(directive.args).take(3).collect();
+        let [pattern, substitution, flag_words @ ..] = words.as_slice() else {
+            let finding = Finding::error("`RewriteRule` has too few arguments")
+                .hint("write `RewriteRule pattern substitution [flags]`");
+            return self.report(directive, finding);
+        };
+        let mut options = RuleOptions { status: 302, ..RuleOptions::default() };
+        let mut sound = true;
+        if let Some(word) = flag_words.first() {
+            sound = self.rule_flags(directive, word, &mut options);
+        }
+        let mut text = self.word(directive, pattern);
+        if self.pool.get(text).first() == Some(&b'!') {
+            options.flags.set(Flags::NEGATED);
+            text = text.slice(1, text.len() - 1);
+        }
+        if context.scope == Scope::Directory && self.pool.get(text).starts_with(b"^/") {
+            let finding = Finding::warning("the pattern never matches: in a directory it sees the path without the leading slash")
+                .hint("write `^` instead of `^/`");
+            self.report_at(directive, pattern.at, pattern.len, finding);
+        }
+        let case = case_of(options.flags.has(Flags::NO_CASE));
+        let (matcher, handle) = match Pattern::new(&mut self.pool, text, case) {
+            Ok(made) => made,
+            Err(error) => {
+                self.bad_pattern(directive, pattern, &error);
+                return;
+            }
+        };
+        if !sound {
+            return;
+        }
+        let substitution = self.substitution(directive, substitution, &mut options);
+        let draft = self.rewrite_draft(context);
+        let waiting = std::mem::take(&mut draft.waiting);
+        let first = draft.conditions.len() - waiting;
+        let follower =
+            draft.rules.last().is_some_and(|rule: &RewriteRule| rule.flags.has(Flags::CHAIN));
+        let filing = if follower {
+            Filing::Follower
+        } else {
+            let pattern = handle.filter(|_| !options.flags.has(Flags::NEGATED));
+            let conditions = condition_handles(&draft.conditions[first..], &draft.handles);
+            Filing::Handles(pattern.into_iter().chain(conditions).collect())
+        };
+        draft.handles.clear();
+        let RuleOptions { flags, status, extra } = options;
+        draft.rules.push(RewriteRule {
+            pattern: matcher,
+            substitution,
+            flags,
+            status,
+            conditions: (first as u32, waiting as u32),
+            extra: extra.map(Box::new),
+            place: directive.place,
+        });
+        draft.filings.push(filing);
+    }
+
+    /// `RewriteCond test-string pattern [flags]`
+    pub(super) fn rewrite_condition(
+        &mut self,
+        directive: &Directive<'_>,
+        context: &mut Context<'_>,
+    ) {
+        let words: Vec<_> = RawWords::new(directive.args).take(3).collect();
+        let [input, pattern, flag_words @ ..] = words.as_slice() else {
+            let finding = Finding::error("`RewriteCond` has too few arguments")
+                .hint("write `RewriteCond test-string pattern [flags]`");
+            return self.report(directive, finding);
+        };
+        let (mut or, mut no_case) = (false, false);
+        for (name, value, at, len) in self.flag_list(directive, flag_words.first()) {
+            match name.to_ascii_lowercase().as_slice() {
+                b"or" | b"ornext" => or = true,
+                b"nc" | b"nocase" => no_case = true,
+                b"nv" | b"novary" => {}
+                _ => {
+                    let shown =
+                        if value.is_empty() { name } else { [name, b"=".to_vec(), value].concat() };
+                    let finding = Finding::error(format!("unknown flag {}", show(&shown)))
+                        .hint("a condition has the flags NC, OR and NV");
+                    self.report_at(directive, at, len, finding);
+                }
+            }
+        }
+        if input.text.eq_ignore_ascii_case(b"expr") {
+            let finding = Finding::error("expressions are not done yet in `RewriteCond`");
+            return self.report_at(directive, input.at, input.len, finding);
+        }
+        let input_text = self.word(directive, input);
+        let mut text = self.word(directive, pattern);
+        let negated = self.pool.get(text).first() == Some(&b'!');
+        if negated {
+            text = text.slice(1, text.len() - 1);
+        }
+        let mut handle = None;
+        let test = match self.plain_test(text) {
+            Some(test) => test,
+            None => match Pattern::new(&mut self.pool, text, case_of(no_case)) {
+                Ok((matcher, found)) => {
+                    handle = found;
+                    Test::Pattern(Box::new(matcher))
+                }
+                Err(error) => return self.bad_pattern(directive, pattern, &error),
+            },
+        };
+        let subject = subject_of(self.pool.get(input_text));
+        let handle = match (&test, subject) {
+            (_, None) => None,
+            (Test::Text(Comparison::Equal, text), Some(subject)) => {
+                let key = if no_case { lower(&mut self.pool, *text) } else { *text };
+                Some(Handle { subject, keys: vec![(key, Reach::Exact)], folded: no_case })
+            }
+            (_, Some(subject)) => handle.map(|handle| Handle { subject, ..handle }),
+        };
+        let draft = self.rewrite_draft(context);
+        draft.handles.push(handle.filter(|_| !negated));
+        draft.conditions.push(Condition {
+            input: input_text,
+            test,
+            negated,
+            or,
+            no_case,
+            place: directive.place,
+        });
+        draft.waiting += 1;
+    }
+
+    pub(super) fn rewrite_engine(&mut self, directive: &Directive<'_>, context: &mut Context<'_>) {
+        let Some(on) = self.flag(directive) else { return };
+        rewrite_dir(context.dir, context.directory).engine = Some(on);
+    }
+
+    pub(super) fn rewrite_base(&mut self, directive: &Directive<'_>, context: &mut Context<'_>) {
+        if context.scope.is_server() {
+            let finding = Finding::error("`RewriteBase` is only for directories")
+                .hint("move it into a `<Directory>`");
+            return self.report(directive, finding);
+        }
+        if let Some(words) = self.words(directive, 1, 1, "RewriteBase URL-path") {
+            if !words[0].text.starts_with(b"/") {
+                let finding = Finding::error(format!(
+                    "{} is no URL-path: it must begin with `/`",
+                    show(&words[0].text)
+                ));
+                return self.report_at(directive, words[0].at, words[0].len, finding);
+            }
+            let base = self.word(directive, &words[0]);
+            rewrite_dir(context.dir, context.directory).base = Some(base);
+        }
+    }
+
+    pub(super) fn rewrite_options(&mut self, directive: &Directive<'_>, context: &mut Context<'_>) {
+        let mut options = if context.scope.is_server() {
+            self.servers[context.server].rewrite_options.unwrap_or_default()
+        } else {
+            rewrite_dir(context.dir, context.directory).options.unwrap_or_default()
+        };
+        for word in Words::new(directive.args) {
+            match word.text.to_ascii_lowercase().as_slice() {
+                b"inherit" => options.inherit = true,
+                b"inheritbefore" => options.inherit_before = true,
+                b"inheritdown" => options.inherit_down = true,
+                b"inheritdownbefore" => options.inherit_down_before = true,
+                b"ignoreinherit" => options.ignore_inherit = true,
+                b"allownoslash" => options.allow_no_slash = true,
+                b"allowanyuri" => options.allow_any_uri = true,
+                b"mergebase" => options.merge_base = true,
+                b"ignorecontextinfo" => options.ignore_context_info = true,
+                b"legacyprefixdocroot" => options.legacy_prefix_doc_root = true,
+                b"unsafeprefixstat" => options.unsafe_prefix_stat = true,
+                text if text.starts_with(b"maxredirects=") => {
+                    let finding = Finding::warning("`MaxRedirects` has no effect since httpd 2.1")
+                        .hint("use `LimitInternalRecursion`");
+                    self.report_at(directive, word.at, word.len, finding);
+                }
+                _ => {
+                    let finding = Finding::error(format!("unknown option {}", show(&word.text)));
+                    self.report_at(directive, word.at, word.len, finding);
+                }
+            }
+        }
+        if context.scope.is_server() {
+            self.servers[context.server].rewrite_options = Some(options);
+        }
+        rewrite_dir(context.dir, context.directory).options = Some(options);
+    }
+
+    /// `RewriteMap name type:source`
+    pub(super) fn rewrite_map(&mut self, directive: &Directive<'_>, context: &mut Context<'_>) {
+        if !self.server_only(directive, context) {
+            return;
+        }
+        let Some(words) = self.words(directive, 2, 3, "RewriteMap name type:source") else {
+            return;
+        };
+        let source = &words[1];
+        let (kind, argument) = match memchr::memchr(b':', &source.text) {
+            Some(colon) => (&source.text[..colon], &source.text[colon + 1..]),
+            None => (&b"txt"[..], &*source.text),
+        };
+        let map = match kind {
+            b"txt" | b"rnd" => self
+                .text_map(directive, source, argument)
+                .map(|map| if kind == b"rnd" { Map::Random(map) } else { Map::Text(map) }),
+            b"int" => {
+                let function = match argument {
+                    b"toupper" => Some(InternalMap::ToUpper),
+                    b"tolower" => Some(InternalMap::ToLower),
+                    b"escape" => Some(InternalMap::Escape),
+                    b"unescape" => Some(InternalMap::Unescape),
+                    _ => None,
+                };
+                if function.is_none() {
+                    let finding = Finding::error(format!(
+                        "no internal function is called {}",
+                        show(argument)
+                    ))
+                    .hint("toupper, tolower, escape or unescape");
+                    self.report_at(directive, source.at, source.len, finding);
+                }
+                function.map(Map::Internal)
+            }
+            b"dbm" | b"prg" | b"dbd" | b"fastdbd" => {
+                let finding =
+                    Finding::error(format!("maps of type {} are not done yet", show(kind)))
+                        .hint("done are txt:, rnd: and int:");
+                self.report_at(directive, source.at, source.len, finding);
+                None
+            }
+            _ => self.text_map(directive, source, &source.text).map(Map::Text),
+        };
+        if let Some(map) = map {
+            let name = words[0].text.to_vec().into_boxed_slice();
+            self.servers[context.server].maps.insert(name, Arc::new(map));
+        }
+    }
+
+    fn text_map(
+        &mut self,
+        directive: &Directive<'_>,
+        source: &Word<'_>,
+        path: &[u8],
+    ) -> Option<TextMap> {
+        let path = self.resolve(path);
+        match self.outside.read(&path) {
+            Ok(text) if text.len() <= milepost_syntax::SOURCE_BYTES_MAX => {
+                let file = self.pool.add_file(path, Arc::new(Tree::of_data(text)));
+                Some(TextMap::new(&self.pool, file))
+            }
+            Ok(_) => {
+                let message = format!(
+                    "{}: a map has at most {} bytes",
+                    path.display(),
+                    milepost_syntax::SOURCE_BYTES_MAX
+                );
+                self.report_at(directive, source.at, source.len, Finding::error(message));
+                None
+            }
+            Err(error) => {
+                let message = format!("map file {}: {}", path.display(), cannot_read(&error));
+                self.report_at(directive, source.at, source.len, Finding::error(message));
+                None
+            }
+        }
+    }
+
+    /// The draft that rules of this context go to.
+    fn rewrite_draft<'c>(&'c mut self, context: &'c mut Context<'_>) -> &'c mut RewriteDraft {
+        if context.scope.is_server() {
+            &mut self.servers[context.server].rewrite
+        } else {
+            rewrite_dir(context.dir, context.directory);
+            &mut context.dir.rewrite
+        }
+    }
+
+    /// What the rule puts in place of the string, and the flags that its form implies.
+    fn substitution(
+        &mut self,
+        directive: &Directive<'_>,
+        word: &Word<'_>,
+        options: &mut RuleOptions,
+    ) -> Substitution {
+        let text = self.word(directive, word);
+        let bytes = self.pool.get(text);
+        let flags = &mut options.flags;
+        if bytes == b"-" || flags.has(Flags::STATUS) {
+            return Substitution::None;
+        }
+        let mut text = text;
+        if bytes.ends_with(b"?") && !bytes.ends_with(b"\\?") {
+            flags.set(if flags.has(Flags::QUERY_APPEND) {
+                Flags::QUERY_LAST
+            } else {
+                Flags::QUERY_NONE
+            });
+            text = text.slice(0, text.len() - 1);
+        } else if flags.has(Flags::QUERY_DISCARD) && !bytes.contains(&b'?') {
+            flags.set(Flags::QUERY_NONE);
+        }
+        let special = |byte: &u8| b"\\$%".contains(byte);
+        if self.pool.get(text).iter().any(special) {
+            Substitution::Expanded(text)
+        } else {
+            Substitution::Plain(text)
+        }
+    }
+
+    /// Splits `[a,b=c]`: name, value, position and length of each flag.
+    fn flag_list(
+        &mut self,
+        directive: &Directive<'_>,
+        word: Option<&Word<'_>>,
+    ) -> Vec<(Vec<u8>, Vec<u8>, usize, usize)> {
+        let Some(word) = word else { return Vec::new() };
+        let inner = word.text.strip_prefix(b"[").and_then(|text| text.strip_suffix(b"]"));
+        let Some(inner) = inner else {
+            let finding = Finding::error(format!("bad flag delimiters in {}", show(&word.text)))
+                .hint("flags stand in brackets, without blanks: `[R=301,L]`");
+            self.report_at(directive, word.at, word.len, finding);
+            return Vec::new();
+        };
+        let mut at = word.at + 1 + usize::from(word.len > word.text.len());
+        let mut flags = Vec::new();
+        for part in inner.split(|&byte| byte == b',') {
+            let trimmed = part.trim_ascii();
+            if !trimmed.is_empty() {
+                let (name, value) = match memchr::memchr(b'=', trimmed) {
+                    Some(equals) => (&trimmed[..equals], &trimmed[equals + 1..]),
+                    None => (trimmed, &b""[..]),
+                };
+                flags.push((
+                    name.trim_ascii().to_vec(),
+                    value.trim_ascii().to_vec(),
+                    at,
+                    part.len(),
+                ));
+            }
+            at += part.len() + 1;
+        }
+        flags
+    }
+
+    /// Reads the flags of a rule; false when one of them is an error.
+    fn rule_flags(
+        &mut self,
+        directive: &Directive<'_>,
+        word: &Word<'_>,
+        options: &mut RuleOptions,
+    ) -> bool {
+        let before = self.diagnostics.len();
+        for (name, value, at, len) in self.flag_list(directive, Some(word)) {
+            if let Err(finding) = options.set(&mut self.pool, &name, &value) {
+                self.report_at(directive, at, len, finding);
+            }
+        }
+        self.diagnostics.len() == before
+    }
+
+    /// A condition pattern that is no regular expression.
+    fn plain_test(&mut self, text: Str) -> Option<Test> {
+        let bytes = self.pool.get(text);
+        if bytes.len() < 2 {
+            return None;
+        }
+        let rest = |start: usize| text.slice(start, text.len() - start);
+        let file = |test| Some(Test::File(test));
+        Some(match bytes {
+            b"-f" => return file(FileTest::Regular),
+            b"-s" => return file(FileTest::NotEmpty),
+            b"-d" => return file(FileTest::Directory),
+            b"-x" => return file(FileTest::Executable),
+            b"-h" | b"-l" | b"-L" => return file(FileTest::Link),
+            [b'-', b'l', b't', ..] => Test::Integer(Comparison::Less, rest(3)),
+            [b'-', b'l', b'e', ..] => Test::Integer(Comparison::LessOrEqual, rest(3)),
+            [b'-', b'e', b'q', ..] => Test::Integer(Comparison::Equal, rest(3)),
+            [b'-', b'g', b'e', ..] => Test::Integer(Comparison::GreaterOrEqual, rest(3)),
+            [b'-', b'g', b't', ..] => Test::Integer(Comparison::Greater, rest(3)),
+            [b'-', b'n', b'e', ..] => Test::Integer(Comparison::NotEqual, rest(3)),
+            [b'>', b'=', ..] => Test::Text(Comparison::GreaterOrEqual, rest(2)),
+            [b'<', b'=', ..] => Test::Text(Comparison::LessOrEqual, rest(2)),
+            [b'>', ..] => Test::Text(Comparison::Greater, rest(1)),
+            [b'<', ..] => Test::Text(Comparison::Less, rest(1)),
+            [b'=', b'"', b'"'] => Test::Text(Comparison::Equal, rest(3)),
+            [b'=', ..] => Test::Text(Comparison::Equal, rest(1)),
+            _ => return None,
+        })
+    }
+}
+
+/// Flags of a rule and their arguments.
+#[derive(Default)]
+struct RuleOptions {
+    flags: Flags,
+    status: u16,
+    extra: Option<Extra>,
+}
+
+impl RuleOptions {
+    fn extra(&mut self) -> &mut Extra {
+        self.extra.get_or_insert_default()
+    }
+
+    fn set(&mut self, pool: &mut Pool, name: &[u8], value: &[u8]) -> Result<(), Finding> {
+        let number = || std::str::from_utf8(value).ok().and_then(|text| text.parse::<u32>().ok());
+        let lower = name.to_ascii_lowercase();
+        let flag = match lower.as_slice() {
+            b"l" | b"last" => Flags::LAST,
+            b"end" => Flags::END,
+            b"c" | b"chain" => Flags::CHAIN,
+            b"ne" | b"noescape" => Flags::NO_ESCAPE,
+            b"nc" | b"nocase" => Flags::NO_CASE,
+            b"ns" | b"nosubreq" => Flags::NO_SUBREQUEST,
+            b"p" | b"proxy" => Flags::PROXY,
+            b"pt" | b"passthrough" => Flags::PASS_THROUGH,
+            b"qsa" | b"qsappend" => Flags::QUERY_APPEND,
+            b"qsd" | b"qsdiscard" => Flags::QUERY_DISCARD,
+            b"qsl" | b"qslast" => Flags::QUERY_LAST,
+            b"unsafeallow3f" => Flags::UNSAFE_ALLOW_3F,
+            b"unsafeprefixstat" => Flags::UNSAFE_PREFIX_STAT,
+            b"unc" => Flags::UNC,
+            b"f" | b"forbidden" => {
+                self.status = 403;
+                Flags::STATUS
+            }
+            b"g" | b"gone" => {
+                self.status = 410;
+                Flags::STATUS
+            }
+            b"r" | b"redirect" => return self.redirect(value),
+            b"n" | b"next" => {
+                if !value.is_empty() {
+                    let rounds = number().filter(|&rounds| rounds > 0);
+                    let error =
+                        || Finding::error(format!("{} is no number of rounds", show(value)));
+                    self.extra().rounds_max = Some(rounds.ok_or_else(error)?);
+                }
+                Flags::NEXT
+            }
+            b"s" | b"skip" => {
+                let error =
+                    || Finding::error(format!("{} is no number of rules to skip", show(value)));
+                self.extra().skip = number().ok_or_else(error)?;
+                Flags::SKIP
+            }
+            b"e" | b"env" => {
+                let text = pool.add(value);
+                self.extra().effects.push(Effect::Env(text));
+                return Ok(());
+            }
+            b"co" | b"cookie" => {
+                let text = pool.add(value);
+                self.extra().effects.push(Effect::Cookie(text));
+                return Ok(());
+            }
+            b"b" | b"backrefescaping" => {
+                if !value.is_empty() {
+                    self.extra().escape.only = Some(pool.add(value));
+                }
+                Flags::ESCAPE_BACKREFS
+            }
+            b"bnp" | b"backrefernoplus" => {
+                self.extra().escape.no_plus = true;
+                return Ok(());
+            }
+            b"bctls" => {
+                self.extra().escape.controls = true;
+                Flags::ESCAPE_BACKREFS
+            }
+            b"bne" => {
+                if value.is_empty() {
+                    return Err(Finding::error(
+                        "flag BNE needs the bytes that are not escaped: `BNE=/`",
+                    ));
+                }
+                self.extra().escape.except = Some(pool.add(value));
+                return Ok(());
+            }
+            // The handler and the type do not change where a request goes.
+            b"h" | b"handler" | b"t" | b"type" => return Ok(()),
+            [b'd', ..] => Flags::DISCARD_PATH_INFO,
+            _ => {
+                return Err(Finding::error(format!("unknown flag {}", show(name)))
+                    .hint("see the manual of mod_rewrite for the flags of a rule"));
+            }
+        };
+        self.flags.set(flag);
+        Ok(())
+    }
+
+    /// `R`, `R=permanent`, `R=301`; with a status that is no redirect it acts like `F`.
+    fn redirect(&mut self, value: &[u8]) -> Result<(), Finding> {
+        self.status = match value.to_ascii_lowercase().as_slice() {
+            b"" | b"temp" => 302,
+            b"permanent" => 301,
+            b"seeother" => 303,
+            [b'0'..=b'9', ..] => {
+                let code =
+                    std::str::from_utf8(value).ok().and_then(|text| text.parse::<u16>().ok());
+                code.filter(|code| is_known_status(*code)).ok_or_else(|| {
+                    Finding::error(format!("{} is no status of HTTP", show(value)))
+                        .hint("write 301, 302, 303, 307 or 308")
+                })?
+            }
+            _ => 302,
+        };
+        self.flags.set(if (300..400).contains(&self.status) {
+            Flags::REDIRECT
+        } else {
+            Flags::STATUS
+        });
+        Ok(())
+    }
+}
+
+/// Whether httpd has a status line for the code.
+///
+/// Source: httpd 2.4.71 `modules/http/http_protocol.c`, `status_lines`.
+fn is_known_status(code: u16) -> bool {
+    matches!(code,
+        100..=103 | 200..=208 | 226 | 300..=305 | 307 | 308 | 400..=418 | 421..=426 | 428 | 429 | 431 | 451
+        | 500..=508 | 510 | 511)
+}
+
+/// The rewrite part of a section, made if it is new.
+pub(super) fn rewrite_dir(dir: &mut DirDraft, directory: Str) -> &mut RewriteDir {
+    dir.rewrite_dir.get_or_insert_with(|| RewriteDir { directory, ..RewriteDir::default() })
+}
+
+/// What groups of conditions could be filed under: all of an OR group, if they test one variable.
+fn condition_handles(conditions: &[Condition], handles: &[Option<Handle>]) -> Vec<Handle> {
+    let mut found = Vec::new();
+    let mut group: Option<Handle> = None;
+    let mut sound = true;
+    let mut first = true;
+    for (condition, handle) in conditions.iter().zip(handles) {
+        group = match (group.take(), handle) {
+            (None, Some(handle)) if first => Some(handle.clone()),
+            (Some(mut all), Some(handle))
+                if all.subject == handle.subject && all.folded == handle.folded =>
+            {
+                all.keys.extend(handle.keys.iter().copied());
+                Some(all)
+            }
+            _ => {
+                sound = false;
+                None
+            }
+        };
+        first = false;
+        // A group that ends the list with OR holds whatever it says, so it is never complete.
+        if !condition.or {
+            found.extend(group.take().filter(|_| sound));
+            (sound, first) = (true, true);
+        }
+    }
+    found
+}
+
+/// The subject that a test string is, and nothing besides.
+fn subject_of(input: &[u8]) -> Option<Subject> {
+    let name = input.strip_prefix(b"%{")?.strip_suffix(b"}")?;
+    match name.to_ascii_uppercase().as_slice() {
+        b"HTTP_HOST" | b"HTTP:HOST" => Some(Subject::Host),
+        b"REQUEST_URI" => Some(Subject::Uri),
+        b"QUERY_STRING" => Some(Subject::Query),
+        _ => None,
+    }
+}
+
+fn case_of(no_case: bool) -> Case {
+    if no_case { Case::Insensitive } else { Case::Sensitive }
+}
+
+fn lower(pool: &mut Pool, text: Str) -> Str {
+    let lower = pool.get(text).to_ascii_lowercase();
+    pool.add(&lower)
+}

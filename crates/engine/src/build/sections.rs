@@ -1,0 +1,209 @@
+//! `<VirtualHost>`, `<Directory>`, `<Location>`, `<Files>` and their `Match` forms.
+//!
+//! Source: httpd 2.4.71 `server/core.c`, `dirsection`, `urlsection`, `filesection`, `virtualhost_section`.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use milepost_pcre::Case;
+use milepost_syntax::{Word, Words};
+
+use super::report::{Finding, show};
+use super::{Builder, Context, DirDraft, Directive, ServerDraft};
+use crate::pattern::Pattern;
+use crate::pool::Str;
+use crate::program::{Address, DirConfig, Scope, Section, SectionMatcher};
+
+/// The sections of one server, in the order of the configuration.
+#[derive(Default)]
+pub(super) struct SectionLists {
+    pub(super) locations: Vec<Arc<Section>>,
+    pub(super) directories: Vec<Arc<Section>>,
+}
+
+impl Builder<'_> {
+    /// Reads one section; `inner` runs the directives in it.
+    pub(super) fn section(
+        &mut self,
+        name: &[u8],
+        directive: &Directive<'_>,
+        context: &mut Context<'_>,
+        inner: impl FnOnce(&mut Self, &mut Context<'_>),
+    ) {
+        let scope = match name {
+            b"virtualhost" => return self.virtual_host(directive, context, inner),
+            b"directory" | b"directorymatch" => Scope::Directory,
+            b"location" | b"locationmatch" => Scope::Location,
+            b"files" | b"filesmatch" => Scope::Files,
+            _ => {
+                let finding = Finding::error(format!("unknown section {}", show(directive.name)));
+                return self.report(directive, finding);
+            }
+        };
+        let outer_fits = context.scope.is_server()
+            || scope == Scope::Files && matches!(context.scope, Scope::Directory | Scope::Htaccess);
+        if !outer_fits {
+            let message =
+                format!("`<{}>` does not belong here", String::from_utf8_lossy(directive.name));
+            return self.report(directive, Finding::error(message));
+        }
+        let Some((matcher, directory)) = self.matcher(name, scope, directive) else { return };
+        let mut dir = DirDraft::default();
+        let mut section = Context { scope, server: context.server, directory, dir: &mut dir };
+        inner(self, &mut section);
+        let config = self.finish_dir(dir);
+        let section = Arc::new(Section { matcher, config, place: directive.place });
+        match scope {
+            Scope::Files => context.dir.files.push(section),
+            Scope::Location => self.servers[context.server].sections.locations.push(section),
+            _ => self.servers[context.server].sections.directories.push(section),
+        }
+    }
+
+    /// Turns the draft of a section into what it says.
+    pub(super) fn finish_dir(&mut self, dir: DirDraft) -> DirConfig {
+        let DirDraft { mut config, redirects, rewrite, rewrite_dir, files } = dir;
+        if let Some(place) = rewrite.orphan().map(|condition| condition.place) {
+            let finding = Finding::warning("no `RewriteRule` follows this condition");
+            self.report_place(place, "RewriteCond".len(), finding);
+        }
+        config.redirects = redirects.finish(self).into_iter().collect();
+        config.rewrite = rewrite_dir;
+        if let Some(dir) = &mut config.rewrite {
+            dir.rules = rewrite.finish(self).into_iter().collect();
+        }
+        config.files = files;
+        config
+    }
+
+    /// What a section is for, and the path that its rewrite patterns do not see.
+    fn matcher(
+        &mut self,
+        name: &[u8],
+        scope: Scope,
+        directive: &Directive<'_>,
+    ) -> Option<(SectionMatcher, Str)> {
+        let mut words = Words::new(directive.args);
+        let mut first = words.next();
+        let tilde = first.as_ref().is_some_and(|word| &*word.text == b"~");
+        if tilde {
+            first = words.next();
+        }
+        let (Some(word), None) = (first, words.next()) else {
+            let message =
+                format!("`<{}>` needs one argument", String::from_utf8_lossy(directive.name));
+            self.report(directive, Finding::error(message));
+            return None;
+        };
+        if tilde || name.ends_with(b"match") {
+            let text = self.word(directive, &word);
+            return match Pattern::new(&mut self.pool, text, Case::Sensitive) {
+                Ok((pattern, _)) => {
+                    let directory = self.word(directive, &word);
+                    Some((SectionMatcher::Regex(Box::new(pattern)), directory))
+                }
+                Err(error) => {
+                    self.bad_pattern(directive, &word, &error);
+                    None
+                }
+            };
+        }
+        let text = self.section_path(scope, directive, &word)?;
+        let wild = word.text.iter().any(|byte| b"*?[".contains(byte));
+        let directory = match scope {
+            Scope::Directory => text,
+            // What a rule in a location strips, were it ever there: the location with a slash.
+            _ => {
+                let mut path = self.pool.get(text).to_vec();
+                if path.last() != Some(&b'/') {
+                    path.push(b'/');
+                }
+                self.pool.add(&path)
+            }
+        };
+        let matcher =
+            if wild { SectionMatcher::Wildcard(text) } else { SectionMatcher::Path(text) };
+        Some((matcher, directory))
+    }
+
+    /// The path of a section: absolute and ending in `/` for a directory, as written otherwise.
+    fn section_path(
+        &mut self,
+        scope: Scope,
+        directive: &Directive<'_>,
+        word: &Word<'_>,
+    ) -> Option<Str> {
+        if scope != Scope::Directory {
+            return Some(self.word(directive, word));
+        }
+        let path = self.resolve(&word.text);
+        let mut bytes = super::path_to_bytes(&path).to_vec();
+        while bytes.len() > 1 && bytes.last() == Some(&b'/') {
+            bytes.pop();
+        }
+        if bytes.last() != Some(&b'/') {
+            bytes.push(b'/');
+        }
+        Some(self.pool.add(&bytes))
+    }
+
+    fn virtual_host(
+        &mut self,
+        directive: &Directive<'_>,
+        context: &Context<'_>,
+        inner: impl FnOnce(&mut Self, &mut Context<'_>),
+    ) {
+        if context.scope != Scope::Main {
+            return self
+                .report(directive, Finding::error("`<VirtualHost>` belongs outside all sections"));
+        }
+        let mut draft = ServerDraft::default();
+        draft.server.place = Some(directive.place);
+        for word in Words::new(directive.args) {
+            match address(&word.text) {
+                Some(address) => draft.server.addresses.push(address),
+                None => {
+                    let finding = Finding::error(format!("{} is not an address", show(&word.text)))
+                        .hint("write `*:80`, `address:port` or `[address]:port`: names are not looked up");
+                    self.report_at(directive, word.at, word.len, finding);
+                }
+            }
+        }
+        if draft.server.addresses.is_empty() {
+            self.report(
+                directive,
+                Finding::error("`<VirtualHost>` needs an address")
+                    .hint("write `<VirtualHost *:80>`"),
+            );
+        }
+        self.servers.push(draft);
+        let server = self.servers.len() - 1;
+        let mut base = DirDraft::default();
+        let mut inside = Context {
+            scope: Scope::VirtualHost,
+            server,
+            directory: Str::default(),
+            dir: &mut base,
+        };
+        inner(self, &mut inside);
+        self.servers[server].base = base;
+    }
+}
+
+/// `*`, `_default_`, an address, each with or without a port.
+fn address(text: &[u8]) -> Option<Address> {
+    let text = std::str::from_utf8(text).ok()?;
+    let bracket = text.rfind(']').unwrap_or(0);
+    let (host, port) = match text[bracket..].rsplit_once(':') {
+        Some((_, "*")) => (&text[..text.len() - 2], None),
+        Some((_, port)) => (&text[..text.len() - port.len() - 1], Some(port.parse().ok()?)),
+        None => (text, None),
+    };
+    let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    let ip: Option<IpAddr> = match host {
+        "*" | "_default_" => None,
+        "localhost" => Some(IpAddr::from([127, 0, 0, 1])),
+        host => Some(host.parse().ok()?),
+    };
+    Some(Address { ip, port })
+}

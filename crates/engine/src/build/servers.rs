@@ -1,0 +1,109 @@
+//! Merges the main server into each virtual host.
+//!
+//! Source: httpd 2.4.71 `server/config.c` `merge_server_configs`, `server/core.c`
+//! `merge_core_server_configs` and `ap_core_reorder_directories`; the modules' `merge` functions.
+
+use std::sync::Arc;
+
+use super::{Builder, ServerDraft};
+use crate::program::{DirConfig, RewriteOptions, Section, SectionMatcher, Server};
+
+/// `LimitInternalRecursion` where nothing is said.
+const RECURSION_MAX: (u32, u32) = (10, 10);
+
+impl Builder<'_> {
+    /// Makes the servers of the program. The main server is the first.
+    pub(super) fn finish_servers(&mut self) -> Vec<Server> {
+        let drafts = std::mem::take(&mut self.servers);
+        let mut servers: Vec<Server> = Vec::with_capacity(drafts.len());
+        for draft in drafts {
+            let server = self.finish_server(draft, servers.first());
+            servers.push(server);
+        }
+        for server in &mut servers {
+            let depth = |section: &Arc<Section>| match &section.matcher {
+                SectionMatcher::Path(path) | SectionMatcher::Wildcard(path) => {
+                    let slashes = self.pool.get(*path).iter().filter(|&&byte| byte == b'/').count();
+                    (0, slashes)
+                }
+                SectionMatcher::Regex(_) => (1, 0),
+            };
+            // Stable: sections of the same depth stay in the order of the configuration.
+            server.directories.sort_by_key(depth);
+        }
+        servers
+    }
+
+    fn finish_server(&mut self, draft: ServerDraft, main: Option<&Server>) -> Server {
+        let ServerDraft {
+            mut server,
+            base,
+            rewrite,
+            path_aliases,
+            rewrite_options,
+            maps,
+            merge_slashes,
+            canonical_name,
+            recursion_max,
+            sections,
+        } = draft;
+        let own = self.finish_dir(base);
+        let own_redirects = own.redirects.clone();
+        server.rewrite = rewrite.finish(self).into_iter().collect();
+        server.path_aliases = path_aliases.finish(self).into_iter().collect();
+        server.maps = maps;
+        server.locations = sections.locations;
+        server.directories = sections.directories;
+        // Redirects outside sections run before the file is looked for, from a list of their own.
+        server.redirects = own_redirects;
+        server.base = DirConfig { redirects: Vec::new(), ..own };
+        server.rewrite_options = rewrite_options.unwrap_or_default();
+        server.merge_slashes = merge_slashes.unwrap_or(true);
+        server.canonical_name = canonical_name.unwrap_or(false);
+        server.recursion_max = recursion_max.unwrap_or(RECURSION_MAX);
+        let Some(main) = main else { return server };
+        if server.document_root.is_none() {
+            server.document_root = main.document_root;
+        }
+        if server.name.is_none() {
+            server.name = main.name;
+        }
+        let mut base = main.base.clone();
+        base.merge(&server.base);
+        server.base = base;
+        server.redirects.extend(main.redirects.iter().cloned());
+        server.path_aliases.extend(main.path_aliases.iter().cloned());
+        server.locations = [&main.locations[..], &server.locations].concat();
+        server.directories = [&main.directories[..], &server.directories].concat();
+        inherit_rules(&mut server, main, rewrite_options);
+        if merge_slashes.is_none() {
+            server.merge_slashes = main.merge_slashes;
+        }
+        if canonical_name.is_none() {
+            server.canonical_name = main.canonical_name;
+        }
+        if recursion_max.is_none() {
+            server.recursion_max = main.recursion_max;
+        }
+        server
+    }
+}
+
+/// Rules and maps of the main server come along only where an option says so.
+fn inherit_rules(server: &mut Server, main: &Server, own: Option<RewriteOptions>) {
+    let options = own.unwrap_or(main.rewrite_options);
+    let down = |down: bool| down && !own.unwrap_or_default().ignore_inherit;
+    let after = options.inherit || down(main.rewrite_options.inherit_down);
+    let before = options.inherit_before || down(main.rewrite_options.inherit_down_before);
+    if after || before {
+        server.rewrite = if after {
+            [&server.rewrite[..], &main.rewrite].concat()
+        } else {
+            [&main.rewrite[..], &server.rewrite].concat()
+        };
+        for (name, map) in &main.maps {
+            server.maps.entry(name.clone()).or_insert_with(|| Arc::clone(map));
+        }
+    }
+    server.rewrite_options = options;
+}

@@ -1,0 +1,373 @@
+//! Takes one request through Apache's phases: translate, directory walk, fixups, handler.
+//!
+//! An internal redirect goes through all of them again; a subrequest (for `DirectoryIndex`) goes
+//! through them beside the request.
+//!
+//! Source: httpd 2.4.71 `server/request.c`, `ap_process_request_internal`; `modules/http/http_request.c`,
+//! `internal_internal_redirect`.
+
+mod alias;
+mod condition;
+mod directory;
+mod expand;
+mod identity;
+mod rewrite;
+mod target;
+mod variable;
+mod walk;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use milepost_http::path::{self, BadPath, EncodedSlashes, Slashes};
+use milepost_pcre::{Captures, Matcher};
+
+use crate::decision::{Decision, Outcome, Place};
+use crate::index::Candidates;
+use crate::outside::{FileKind, Outside};
+use crate::program::{DirConfig, Program, Server};
+use crate::request::Request;
+
+/// Buffers that deciding uses over and over. One for each thread, for one site.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    work: Work,
+    hop: Hop,
+    host: Vec<u8>,
+}
+
+/// What all phases share.
+#[derive(Debug, Default)]
+struct Work {
+    matcher: Matcher,
+    candidates: Candidates,
+    /// The `Location` or the file path of the answer.
+    answer: Vec<u8>,
+    /// The string that the last condition matched, and where.
+    condition: Capture,
+    /// Spare buffers, taken and put back.
+    spare: Vec<Vec<u8>>,
+    /// Merged configurations by server and sections.
+    merged: HashMap<Box<[u32]>, Arc<DirConfig>>,
+    /// Sections that apply, while they are collected.
+    sections: Vec<u32>,
+}
+
+/// A string and the groups of a match in it.
+#[derive(Debug, Default)]
+struct Capture {
+    subject: Vec<u8>,
+    groups: Captures,
+}
+
+/// How many merged configurations a thread remembers.
+const MERGED_MAX: usize = 4096;
+
+/// A request on its way: it changes with each internal redirect.
+#[derive(Debug, Default)]
+struct Hop {
+    /// The decoded, normalised path: `r->uri`.
+    uri: Vec<u8>,
+    /// The query string, as sent; `has_args` tells an empty one from none.
+    args: Vec<u8>,
+    has_args: bool,
+    /// The string being rewritten, then the file's path: `r->filename`.
+    filename: Vec<u8>,
+    path_info: Vec<u8>,
+    /// What stands at `filename`, once it has been looked at.
+    kind: Option<FileKind>,
+    env: Vec<(Vec<u8>, Vec<u8>)>,
+    subrequest: bool,
+    /// `END` was met: no more rewriting.
+    rewriting_ended: bool,
+    /// Per-directory rewriting sent the request to its own file once; it must not do so again.
+    context: Option<Context>,
+}
+
+/// The prefix of an alias that the path went through.
+#[derive(Debug, Clone)]
+struct Context {
+    prefix: Vec<u8>,
+    document_root: Vec<u8>,
+}
+
+impl Hop {
+    fn reset(&mut self) {
+        self.uri.clear();
+        self.args.clear();
+        self.has_args = false;
+        self.filename.clear();
+        self.path_info.clear();
+        self.kind = None;
+        self.env.clear();
+        self.subrequest = false;
+        self.rewriting_ended = false;
+        self.context = None;
+    }
+
+    fn set_args(&mut self, args: Option<&[u8]>) {
+        self.args.clear();
+        self.has_args = args.is_some();
+        self.args.extend_from_slice(args.unwrap_or_default());
+    }
+}
+
+/// How a pass through the phases ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// A redirect to `Work::answer`.
+    Redirect(u16),
+    Status(u16),
+    /// The file at `Hop::filename`.
+    File,
+    /// Again, with the URL-path and query in `Work::answer`.
+    Internal,
+}
+
+/// What a translating phase says.
+enum Translated {
+    /// The next one may try.
+    Declined,
+    /// `Hop::filename` is the file.
+    Done,
+    End(End),
+}
+
+/// One request being decided.
+struct Run<'r> {
+    program: &'r Program,
+    server: &'r Server,
+    server_number: u32,
+    request: &'r Request<'r>,
+    outside: &'r dyn Outside,
+    /// The name in the `Host` field or the target, in lower case; empty if there is none.
+    host: &'r [u8],
+    host_port: Option<u16>,
+    work: &'r mut Work,
+    /// The directive that decided.
+    rule: Option<Place>,
+    /// Internal redirects so far, and how deep in subrequests we are.
+    redirects: u32,
+    subrequests: u32,
+}
+
+/// Decides what Apache would answer.
+pub(crate) fn decide<'s>(
+    program: &'s Program,
+    request: &Request<'_>,
+    outside: &dyn Outside,
+    scratch: &'s mut Scratch,
+) -> Decision<'s> {
+    let Scratch { work, hop, host } = scratch;
+    hop.reset();
+    host.clear();
+    let status = |status| Decision { outcome: Outcome::Status(status), rule: None };
+    let parsed = match target::parse(request, host) {
+        Ok(target::Target::Path { path, args, port }) => {
+            let number = identity::select(program, request.local, host);
+            (path, args, port, number)
+        }
+        Ok(target::Target::Asterisk) => return status(200),
+        Err(code) => return status(code),
+    };
+    let (path, args, host_port, number) = parsed;
+    hop.set_args(args);
+    let mut run = Run {
+        program,
+        server: &program.servers[number],
+        server_number: number as u32,
+        request,
+        outside,
+        host,
+        host_port,
+        work,
+        rule: None,
+        redirects: 0,
+        subrequests: 0,
+    };
+    let mut end = match run.set_path(hop, path) {
+        Ok(()) => run.process(hop),
+        Err(code) => End::Status(code),
+    };
+    while end == End::Internal {
+        end = run.internal_redirect(hop);
+    }
+    let rule = run.rule;
+    let outcome = match end {
+        End::Redirect(status) if has_control(&work.answer) => {
+            // A field value with a control byte never leaves httpd either (AH02430).
+            let _ = status;
+            Outcome::Status(500)
+        }
+        End::Redirect(status) => Outcome::Redirect { status, location: &work.answer },
+        End::Status(status) => Outcome::Status(status),
+        End::File => Outcome::File { path: &hop.filename },
+        End::Internal => Outcome::Status(500),
+    };
+    Decision { outcome, rule }
+}
+
+/// Whether a field value holds what it must not: control bytes other than a tab.
+fn has_control(value: &[u8]) -> bool {
+    value.iter().any(|&byte| (byte < b' ' && byte != b'\t') || byte == 0x7f)
+}
+
+impl Run<'_> {
+    /// Normalises and decodes the path of a target or of an internal redirect into `hop.uri`.
+    fn set_path(&mut self, hop: &mut Hop, path: &[u8]) -> Result<(), u16> {
+        let slashes = if self.server.merge_slashes { Slashes::Merge } else { Slashes::Keep };
+        let encoded = self.server.base.encoded_slashes.unwrap_or(EncodedSlashes::Refuse);
+        let mut normal = self.take_buffer();
+        hop.uri.clear();
+        let mut result = path::normalize(path, slashes, &mut normal)
+            .and_then(|()| path::unescape(&normal, encoded, &mut hop.uri));
+        if result.is_ok() && encoded == EncodedSlashes::Decode && normal.contains(&b'%') {
+            normal.clear();
+            // Decoded slashes can make new dot segments. A `%` is plain by now, and stays.
+            result = normalize_decoded(&hop.uri, slashes, &mut normal);
+            hop.uri.clone_from(&normal);
+        }
+        self.put_buffer(normal);
+        result.map_err(|bad| match bad {
+            BadPath::Malformed => 400,
+            BadPath::Forbidden => 404,
+        })
+    }
+
+    /// All phases of one pass.
+    fn process(&mut self, hop: &mut Hop) -> End {
+        let config = self.location_config(hop);
+        match self.translate(hop, &config) {
+            Translated::End(end) => return end,
+            Translated::Declined | Translated::Done => {}
+        }
+        drop(config);
+        let config = match self.map_to_storage(hop) {
+            Ok(config) => config,
+            Err(status) => return End::Status(status),
+        };
+        let method = self.request.method;
+        if !config.get().access.allows(self.request.remote.ip(), self.request.local.ip(), method) {
+            return End::Status(403);
+        }
+        if let Some(end) = self.fixups(hop, &config) {
+            return end;
+        }
+        match hop.kind {
+            Some(FileKind::File(_)) if hop.path_info.is_empty() => End::File,
+            Some(FileKind::File(_)) if config.get().path_info == Some(true) => End::File,
+            Some(FileKind::Other) => End::Status(403),
+            _ => End::Status(404),
+        }
+    }
+
+    /// From URL-path to file path.
+    fn translate(&mut self, hop: &mut Hop, config: &Config<'_>) -> Translated {
+        match self.rewrite_server(hop, config) {
+            Translated::Declined => {}
+            done => return done,
+        }
+        match self.translate_alias(hop, config) {
+            Translated::Declined => {}
+            done => return done,
+        }
+        self.translate_core(hop);
+        Translated::Done
+    }
+
+    /// Document root and path.
+    fn translate_core(&mut self, hop: &mut Hop) {
+        hop.filename.clear();
+        if let Some(root) = self.server.document_root {
+            hop.filename.extend_from_slice(self.program.pool.get(root));
+        }
+        hop.filename.extend_from_slice(&hop.uri);
+    }
+
+    fn fixups(&mut self, hop: &mut Hop, config: &Config<'_>) -> Option<End> {
+        if let Some(end) = self.rewrite_directory(hop, config) {
+            match end {
+                // The chain of fixups goes on after an internal rewrite, and a redirect beats it.
+                End::Internal => {
+                    let target = std::mem::take(&mut self.work.answer);
+                    let redirect = self.fixup_alias(hop, config);
+                    if redirect.is_none() {
+                        self.work.answer = target;
+                        return Some(End::Internal);
+                    }
+                    return redirect;
+                }
+                end => return Some(end),
+            }
+        }
+        if let Some(end) = self.fixup_alias(hop, config) {
+            return Some(end);
+        }
+        self.fixup_directory(hop, config)
+    }
+
+    /// Starts over with the URL-path and query in the answer.
+    fn internal_redirect(&mut self, hop: &mut Hop) -> End {
+        self.redirects += 1;
+        if self.redirects > self.server.recursion_max.0 {
+            return End::Status(500);
+        }
+        let target = std::mem::take(&mut self.work.answer);
+        let (path, args) = target::split_query(&target);
+        hop.set_args(args);
+        hop.filename.clear();
+        hop.path_info.clear();
+        hop.kind = None;
+        for (name, _) in &mut hop.env {
+            name.splice(0..0, b"REDIRECT_".iter().copied());
+        }
+        let end = match self.set_path(hop, path) {
+            Ok(()) => self.process(hop),
+            Err(code) => End::Status(code),
+        };
+        if end != End::Internal && !matches!(end, End::Redirect(_)) {
+            self.work.answer = target;
+            self.work.answer.clear();
+        }
+        end
+    }
+
+    fn take_buffer(&mut self) -> Vec<u8> {
+        let mut buffer = self.work.spare.pop().unwrap_or_default();
+        buffer.clear();
+        buffer
+    }
+
+    fn put_buffer(&mut self, buffer: Vec<u8>) {
+        self.work.spare.push(buffer);
+    }
+}
+
+/// A configuration: the server's own, or one merged from sections.
+enum Config<'p> {
+    Base(&'p DirConfig),
+    Merged(Arc<DirConfig>),
+}
+
+impl Config<'_> {
+    fn get(&self) -> &DirConfig {
+        match self {
+            Config::Base(config) => config,
+            Config::Merged(config) => config,
+        }
+    }
+}
+
+/// As [`path::normalize`], for a path in which `%` is a plain byte.
+fn normalize_decoded(path: &[u8], slashes: Slashes, out: &mut Vec<u8>) -> Result<(), BadPath> {
+    let mut encoded = Vec::with_capacity(path.len());
+    for &byte in path {
+        match byte {
+            b'%' => encoded.extend_from_slice(b"%25"),
+            byte => encoded.push(byte),
+        }
+    }
+    let mut normal = Vec::with_capacity(path.len());
+    path::normalize(&encoded, slashes, &mut normal)?;
+    path::unescape(&normal, EncodedSlashes::Decode, out)
+}

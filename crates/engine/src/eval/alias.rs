@@ -1,0 +1,250 @@
+//! `Redirect`, `RedirectMatch`, `Alias`: the first rule that matches, and what it makes of the path.
+//!
+//! Source: httpd 2.4.71 `modules/mappers/mod_alias.c`, `translate_alias_redir`, `fixup_redir`,
+//! `try_alias_list`, `alias_matches`; `server/util.c` `ap_pregsub`.
+
+use std::sync::Arc;
+
+use milepost_http::path;
+use milepost_http::uri::Uri;
+use milepost_pcre::Captures;
+
+use super::{Config, Context, End, Hop, Run, Translated};
+use crate::build::is_url;
+use crate::index::{Subject, Values};
+use crate::program::{AliasList, AliasMatcher, AliasRule};
+
+/// Longest result of a `RedirectMatch`, `AP_PREGSUB_MAXLEN`.
+const RESULT_BYTES_MAX: usize = 64 * 1024;
+
+/// Where the rule of a list matched.
+struct Found<'p> {
+    rule: &'p AliasRule,
+    /// Bytes of the path that a URL-path covers.
+    covered: usize,
+    captures: Option<Captures>,
+}
+
+/// Rules of mod_alias look at the path alone.
+pub(super) struct PathOnly;
+
+impl Values for PathOnly {
+    fn value(&self, _subject: Subject, _out: &mut Vec<u8>) {}
+}
+
+impl<'r> Run<'r> {
+    /// Redirects and aliases outside sections.
+    pub(super) fn translate_alias(&mut self, hop: &mut Hop, config: &Config<'_>) -> Translated {
+        if hop.uri.first() != Some(&b'/') {
+            return Translated::Declined;
+        }
+        let relative = config.get().redirect_relative == Some(true);
+        let server = self.server;
+        if let Some(end) = self.try_redirects(&server.redirects, hop, relative) {
+            return Translated::End(end);
+        }
+        for list in &server.path_aliases {
+            let Some(found) = self.find_alias(list, &hop.uri) else { continue };
+            self.map_alias(hop, &found);
+            return Translated::Done;
+        }
+        Translated::Declined
+    }
+
+    /// Redirects in sections.
+    pub(super) fn fixup_alias(&mut self, hop: &mut Hop, config: &Config<'_>) -> Option<End> {
+        let config = config.get();
+        self.try_redirects(&config.redirects, hop, config.redirect_relative == Some(true))
+    }
+
+    fn try_redirects(
+        &mut self,
+        lists: &[Arc<AliasList>],
+        hop: &mut Hop,
+        relative: bool,
+    ) -> Option<End> {
+        for list in lists {
+            if let Some(found) = self.find_alias(list, &hop.uri) {
+                self.rule = Some(found.rule.place);
+                return Some(self.redirect(&found, hop, relative));
+            }
+        }
+        None
+    }
+
+    /// The first rule of a list that matches.
+    fn find_alias<'l>(&mut self, list: &'l AliasList, uri: &[u8]) -> Option<Found<'l>> {
+        let pool = &self.program.pool;
+        list.index.start(pool, uri, &PathOnly, &mut self.work.candidates);
+        let mut from = 0;
+        while let Some(number) = list.index.next(from, &mut self.work.candidates) {
+            from = number + 1;
+            let rule = &list.rules[number as usize];
+            match &rule.matcher {
+                AliasMatcher::Path(fake) => {
+                    let covered = covers(pool.get(*fake), uri);
+                    if covered > 0 {
+                        return Some(Found { rule, covered, captures: None });
+                    }
+                }
+                AliasMatcher::Match(pattern) => {
+                    // A pattern that runs into a limit does not match, as in httpd.
+                    if let Ok(Some(captures)) = pattern.find(pool, uri, &mut self.work.matcher) {
+                        return Some(Found { rule, covered: 0, captures: Some(captures) });
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    /// Makes the answer of a redirect that matched.
+    fn redirect(&mut self, found: &Found<'_>, hop: &Hop, relative: bool) -> End {
+        let status = found.rule.status;
+        if !(300..400).contains(&status) {
+            return End::Status(if (400..600).contains(&status) { status } else { 500 });
+        }
+        let pool = &self.program.pool;
+        let target = pool.get(found.rule.target);
+        let mut answer = std::mem::take(&mut self.work.answer);
+        answer.clear();
+        match &found.captures {
+            None => {
+                answer.extend_from_slice(target);
+                path::escape(&hop.uri[found.covered..], &mut answer);
+            }
+            Some(captures) => {
+                let mut text = self.take_buffer();
+                if !substitute(target, &hop.uri, captures, &mut text) {
+                    self.put_buffer(text);
+                    self.work.answer = answer;
+                    return End::Status(500);
+                }
+                let uri = Uri::parse(&text);
+                let mut plain = self.take_buffer();
+                uri.write_without_query(&mut plain);
+                path::escape(&plain, &mut answer);
+                for (sign, part) in [(b'?', uri.query), (b'#', uri.fragment)] {
+                    if let Some(part) = part {
+                        answer.push(sign);
+                        answer.extend_from_slice(part);
+                    }
+                }
+                self.put_buffer(plain);
+                self.put_buffer(text);
+            }
+        }
+        if answer.first() == Some(&b'/') && !relative {
+            let mut url = self.take_buffer();
+            self.write_self_url(&mut url);
+            url.extend_from_slice(&answer);
+            std::mem::swap(&mut url, &mut answer);
+            self.put_buffer(url);
+        }
+        let usable = is_url(&answer) || relative && answer.first() == Some(&b'/');
+        if hop.has_args && memchr::memchr(b'?', &answer).is_none() {
+            answer.push(b'?');
+            answer.extend_from_slice(&hop.args);
+        }
+        self.work.answer = answer;
+        if usable { End::Redirect(status) } else { End::Status(500) }
+    }
+
+    /// Makes a file path of an alias that matched.
+    fn map_alias(&mut self, hop: &mut Hop, found: &Found<'_>) {
+        let target = self.program.pool.get(found.rule.target);
+        hop.filename.clear();
+        match &found.captures {
+            None => {
+                hop.filename.extend_from_slice(target);
+                hop.filename.extend_from_slice(&hop.uri[found.covered..]);
+                hop.context = Some(Context {
+                    prefix: hop.uri[..found.covered].to_vec(),
+                    document_root: target.to_vec(),
+                });
+            }
+            Some(captures) => {
+                let uri = &hop.uri;
+                substitute(target, uri, captures, &mut hop.filename);
+            }
+        }
+        if hop.filename.first() != Some(&b'/') {
+            let root = crate::build::path_to_bytes(&self.program.settings.server_root);
+            let mut absolute = root.to_vec();
+            absolute.push(b'/');
+            absolute.extend_from_slice(&hop.filename);
+            hop.filename = absolute;
+        }
+    }
+}
+
+/// How many bytes of `uri` the URL-path `fake` covers: whole segments, a run of slashes being one.
+/// 0 if it does not.
+pub(super) fn covers(fake: &[u8], uri: &[u8]) -> usize {
+    let slashes = |text: &[u8]| text.iter().take_while(|&&byte| byte == b'/').count();
+    let (mut at, mut pos) = (0, 0);
+    while at < fake.len() {
+        if fake[at] == b'/' {
+            let run = slashes(&uri[pos..]);
+            if run == 0 {
+                return 0;
+            }
+            at += slashes(&fake[at..]);
+            pos += run;
+        } else {
+            if uri.get(pos) != Some(&fake[at]) {
+                return 0;
+            }
+            at += 1;
+            pos += 1;
+        }
+    }
+    let boundary = fake.last() == Some(&b'/') || pos == uri.len() || uri[pos] == b'/';
+    if boundary { pos } else { 0 }
+}
+
+/// Replaces `$0` to `$9` in `target` by the groups; `\` takes the next byte as it is. False if the
+/// result gets too long.
+fn substitute(target: &[u8], subject: &[u8], captures: &Captures, out: &mut Vec<u8>) -> bool {
+    let mut at = 0;
+    while let Some(&byte) = target.get(at) {
+        match (byte, target.get(at + 1)) {
+            (b'$', Some(digit @ b'0'..=b'9')) => {
+                if let Some(group) = captures.get(usize::from(digit - b'0')) {
+                    out.extend_from_slice(&subject[group]);
+                }
+                at += 2;
+            }
+            (b'\\', Some(&next)) => {
+                out.push(next);
+                at += 2;
+            }
+            _ => {
+                out.push(byte);
+                at += 1;
+            }
+        }
+    }
+    out.len() < RESULT_BYTES_MAX
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_segments_are_covered() {
+        for (fake, uri, expected) in [
+            ("/one", "/one", 4),
+            ("/one", "/one/x", 4),
+            ("/one", "/onex", 0),
+            ("/two/", "/two", 0),
+            ("/two/", "/two///x", 7),
+            ("/three//x", "/three/x", 8),
+            ("/", "/anything", 1),
+            ("", "/x", 0),
+        ] {
+            assert_eq!(covers(fake.as_bytes(), uri.as_bytes()), expected, "{fake} {uri}");
+        }
+    }
+}

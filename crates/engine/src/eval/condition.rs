@@ -1,0 +1,143 @@
+//! `RewriteCond`: whether the conditions of a rule hold.
+//!
+//! Source: httpd 2.4.71 `modules/mappers/mod_rewrite.c`, `apply_rewrite_rule` and `apply_rewrite_cond`,
+//! `compare_lexicography`.
+
+use std::cmp::Ordering;
+
+use super::expand::{Backrefs, Origins};
+use super::{Hop, Run};
+use crate::build::bytes_to_path;
+use crate::outside::FileKind;
+use crate::program::{Comparison, Condition, FileTest, Test};
+
+impl Run<'_> {
+    /// All of them, where a run of conditions joined by `OR` counts as one.
+    pub(super) fn conditions_hold(
+        &mut self,
+        conditions: &[Condition],
+        hop: &Hop,
+        backrefs: Backrefs<'_>,
+    ) -> bool {
+        let mut at = 0;
+        while let Some(condition) = conditions.get(at) {
+            let holds = self.condition_holds(condition, hop, backrefs);
+            at += 1;
+            if condition.or {
+                if holds {
+                    // The rest of the group does not matter, its last one included.
+                    while conditions.get(at).is_some_and(|condition| condition.or) {
+                        at += 1;
+                    }
+                    at += 1;
+                }
+            } else if !holds {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn condition_holds(
+        &mut self,
+        condition: &Condition,
+        hop: &Hop,
+        backrefs: Backrefs<'_>,
+    ) -> bool {
+        let pool = &self.program.pool;
+        let mut input = self.take_buffer();
+        self.expand(
+            hop,
+            pool.get(condition.input),
+            backrefs,
+            None,
+            &mut input,
+            &mut Origins::default(),
+        );
+        let mut captured = None;
+        let holds = match &condition.test {
+            Test::Pattern(pattern) => {
+                captured = pattern.find(pool, &input, &mut self.work.matcher).unwrap_or(None);
+                captured.is_some()
+            }
+            Test::Text(comparison, text) => {
+                let mut operand = self.take_buffer();
+                self.expand(
+                    hop,
+                    pool.get(*text),
+                    backrefs,
+                    None,
+                    &mut operand,
+                    &mut Origins::default(),
+                );
+                let order = if condition.no_case {
+                    input.to_ascii_lowercase().cmp(&operand.to_ascii_lowercase())
+                } else {
+                    by_length_then_bytes(&input, &operand)
+                };
+                self.put_buffer(operand);
+                fits(*comparison, order)
+            }
+            Test::Integer(comparison, text) => {
+                let mut operand = self.take_buffer();
+                self.expand(
+                    hop,
+                    pool.get(*text),
+                    backrefs,
+                    None,
+                    &mut operand,
+                    &mut Origins::default(),
+                );
+                let order = number(&input).cmp(&number(&operand));
+                self.put_buffer(operand);
+                fits(*comparison, order)
+            }
+            Test::File(test) => {
+                let path = bytes_to_path(&input);
+                match test {
+                    FileTest::Regular => matches!(self.outside.kind(path), FileKind::File(_)),
+                    FileTest::NotEmpty => matches!(self.outside.kind(path), FileKind::File(1..)),
+                    FileTest::Directory => self.outside.kind(path) == FileKind::Directory,
+                    FileTest::Link => self.outside.kind_of_link(path) == FileKind::Link,
+                    FileTest::Executable => self.outside.is_executable(path),
+                }
+            }
+        };
+        if let (Some(groups), false) = (captured, condition.negated) {
+            std::mem::swap(&mut self.work.condition.subject, &mut input);
+            self.work.condition.groups = groups;
+        }
+        self.put_buffer(input);
+        holds != condition.negated
+    }
+}
+
+/// The longer text is the greater one; of the same length, byte by byte.
+fn by_length_then_bytes(left: &[u8], right: &[u8]) -> Ordering {
+    left.len().cmp(&right.len()).then_with(|| left.cmp(right))
+}
+
+fn fits(comparison: Comparison, order: Ordering) -> bool {
+    match comparison {
+        Comparison::Equal => order.is_eq(),
+        Comparison::NotEqual => order.is_ne(),
+        Comparison::Less => order.is_lt(),
+        Comparison::LessOrEqual => order.is_le(),
+        Comparison::Greater => order.is_gt(),
+        Comparison::GreaterOrEqual => order.is_ge(),
+    }
+}
+
+/// The number that a text begins with, as `atoi` reads it; 0 without one.
+fn number(text: &[u8]) -> i64 {
+    let text = text.trim_ascii_start();
+    let (sign, digits) = match text {
+        [b'-', digits @ ..] => (-1, digits),
+        [b'+', digits @ ..] => (1, digits),
+        digits => (1, digits),
+    };
+    let digits = digits.iter().take_while(|byte| byte.is_ascii_digit());
+    sign * digits.fold(0_i64, |number, digit| {
+        number.saturating_mul(10).saturating_add(i64::from(digit - b'0'))
+    })
+}

@@ -1,0 +1,88 @@
+//! mod_dir: the slash after a directory, and its index.
+//!
+//! Source: httpd 2.4.71 `modules/mappers/mod_dir.c`, `fixup_dir`.
+
+use milepost_http::path;
+
+use super::{Config, End, Hop, Run};
+use crate::outside::FileKind;
+
+/// The names that are tried where `DirectoryIndex` says nothing.
+const INDEX: &[u8] = b"index.html";
+
+impl Run<'_> {
+    /// Answers a directory: 301 to its slash, or its index through a subrequest.
+    pub(super) fn fixup_directory(&mut self, hop: &mut Hop, config: &Config<'_>) -> Option<End> {
+        if hop.kind != Some(FileKind::Directory) {
+            return None;
+        }
+        let config = config.get();
+        if hop.uri.last() != Some(&b'/') {
+            if config.slash == Some(false) {
+                return None;
+            }
+            let mut answer = std::mem::take(&mut self.work.answer);
+            answer.clear();
+            self.write_self_url(&mut answer);
+            path::escape(&hop.uri, &mut answer);
+            answer.push(b'/');
+            if hop.has_args {
+                answer.push(b'?');
+                answer.extend_from_slice(&hop.args);
+            }
+            self.work.answer = answer;
+            return Some(End::Redirect(301));
+        }
+        let pool = &self.program.pool;
+        let mut refused = None;
+        let count = config.index.as_ref().map_or(1, |names| names.len());
+        for number in 0..count {
+            let name = config.index.as_ref().map_or(INDEX, |names| pool.get(names[number]));
+            match self.try_index(hop, name) {
+                Some(End::Status(404)) | None => {}
+                Some(End::Status(status)) => refused = Some(End::Status(status)),
+                Some(end) => return Some(end),
+            }
+        }
+        refused
+    }
+
+    /// A subrequest for one index name.
+    fn try_index(&mut self, hop: &mut Hop, name: &[u8]) -> Option<End> {
+        if self.subrequests >= self.server.recursion_max.1 {
+            return Some(End::Status(500));
+        }
+        let mut sub = Hop { subrequest: true, env: hop.env.clone(), ..Hop::default() };
+        sub.set_args(hop.has_args.then_some(&hop.args[..]));
+        let mut target = self.take_buffer();
+        if name.first() != Some(&b'/') {
+            path::escape(&hop.uri, &mut target);
+        }
+        target.extend_from_slice(name);
+        self.subrequests += 1;
+        let rule = self.rule;
+        let end = match self.set_path(&mut sub, &target) {
+            Ok(()) => self.process(&mut sub),
+            Err(status) => End::Status(status),
+        };
+        self.subrequests -= 1;
+        self.put_buffer(target);
+        match end {
+            End::File => {
+                std::mem::swap(hop, &mut sub);
+                hop.subrequest = false;
+                Some(End::File)
+            }
+            // The subrequest was rewritten: the request itself goes where that leads.
+            End::Internal => {
+                std::mem::swap(&mut hop.env, &mut sub.env);
+                Some(End::Internal)
+            }
+            End::Redirect(_) => Some(end),
+            End::Status(_) => {
+                self.rule = rule;
+                Some(end)
+            }
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! Expands substitutions, test strings and variables: `$1`, `%1`, `%{VARIABLE}`, `${map:key|default}`.
+//!
+//! Source: httpd 2.4.71 `modules/mappers/mod_rewrite.c`, `do_expand`, `escape_backref`, `lookup_map`.
+
+use milepost_http::path;
+use milepost_pcre::Captures;
+
+use super::{Hop, Run};
+use crate::program::{BackrefEscape, InternalMap, Map};
+
+/// Deepest nesting of map calls in a key or a default.
+const DEPTH_MAX: usize = 16;
+
+/// The string that a rule matched, and where its groups are.
+#[derive(Clone, Copy)]
+pub(super) struct Backrefs<'a> {
+    pub(super) subject: &'a [u8],
+    pub(super) groups: &'a Captures,
+}
+
+impl<'a> Backrefs<'a> {
+    fn get(self, digit: u8) -> &'a [u8] {
+        self.groups.get(usize::from(digit - b'0')).map_or(&[], |span| &self.subject[span])
+    }
+}
+
+/// The parts of a result that came out of an expansion and hold a `?`: a client can put one there.
+#[derive(Default)]
+pub(super) struct Origins {
+    spans: Vec<(usize, usize)>,
+}
+
+impl Origins {
+    /// Whether the byte at `at` came out of an expansion.
+    pub(super) fn has(&self, at: usize) -> bool {
+        self.spans.iter().any(|&(start, end)| (start..end).contains(&at))
+    }
+
+    fn note(&mut self, out: &[u8], start: usize) {
+        if out[start..].contains(&b'?') {
+            self.spans.push((start, out.len()));
+        }
+    }
+}
+
+impl Run<'_> {
+    /// Appends the expansion of `template`. `escape` is for backreferences alone.
+    pub(super) fn expand(
+        &mut self,
+        hop: &Hop,
+        template: &[u8],
+        backrefs: Backrefs<'_>,
+        escape: Option<BackrefEscape>,
+        out: &mut Vec<u8>,
+        origins: &mut Origins,
+    ) {
+        self.expand_nested(hop, template, backrefs, escape, out, origins, 0);
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "the recursion carries what `expand` was given")]
+    fn expand_nested(
+        &mut self,
+        hop: &Hop,
+        template: &[u8],
+        backrefs: Backrefs<'_>,
+        escape: Option<BackrefEscape>,
+        out: &mut Vec<u8>,
+        origins: &mut Origins,
+        depth: usize,
+    ) {
+        let mut rest = template;
+        while let Some(at) = rest.iter().position(|byte| b"\\$%".contains(byte)) {
+            out.extend_from_slice(&rest[..at]);
+            rest = &rest[at..];
+            let start = out.len();
+            let used = match rest {
+                [b'\\', next, ..] => {
+                    out.push(*next);
+                    rest = &rest[2..];
+                    continue;
+                }
+                [sign @ (b'$' | b'%'), digit @ b'0'..=b'9', ..] => {
+                    let condition = &self.work.condition;
+                    let value = if *sign == b'$' {
+                        backrefs.get(*digit)
+                    } else {
+                        Backrefs { subject: &condition.subject, groups: &condition.groups }
+                            .get(*digit)
+                    };
+                    match escape {
+                        None => out.extend_from_slice(value),
+                        Some(escape) => self.escape_backref(value, escape, out),
+                    }
+                    2
+                }
+                [b'%', b'{', ..] => match closing_brace(&rest[2..]) {
+                    Some(end) => {
+                        self.variable(hop, &rest[2..2 + end], out);
+                        end + 3
+                    }
+                    None => literal(rest, 2, out),
+                },
+                [b'$', b'{', ..] => match closing_brace(&rest[2..]) {
+                    Some(end) if depth < DEPTH_MAX => {
+                        let inner = &rest[2..2 + end];
+                        match find_outside_braces(inner, b':') {
+                            Some(colon) => {
+                                let call = (&inner[..colon], &inner[colon + 1..]);
+                                self.map_call(hop, call, backrefs, escape, out, depth + 1);
+                                end + 3
+                            }
+                            None => literal(rest, 2, out),
+                        }
+                    }
+                    _ => literal(rest, 2, out),
+                },
+                _ => {
+                    out.push(rest[0]);
+                    rest = &rest[1..];
+                    continue;
+                }
+            };
+            origins.note(out, start);
+            rest = &rest[used..];
+        }
+        out.extend_from_slice(rest);
+    }
+
+    /// `${map:key|default}`: the value, or the default.
+    fn map_call(
+        &mut self,
+        hop: &Hop,
+        (name, argument): (&[u8], &[u8]),
+        backrefs: Backrefs<'_>,
+        escape: Option<BackrefEscape>,
+        out: &mut Vec<u8>,
+        depth: usize,
+    ) {
+        let (key, default) = match find_outside_braces(argument, b'|') {
+            Some(bar) => (&argument[..bar], &argument[bar + 1..]),
+            None => (argument, &b""[..]),
+        };
+        let mut expanded = self.take_buffer();
+        let mut origins = Origins::default();
+        self.expand_nested(hop, key, backrefs, escape, &mut expanded, &mut origins, depth);
+        let found = self.look_up(name, &expanded, out);
+        self.put_buffer(expanded);
+        if !found {
+            self.expand_nested(hop, default, backrefs, escape, out, &mut origins, depth);
+        }
+    }
+
+    /// Appends the value of `key` in the map `name`; false if there is none or it is empty.
+    fn look_up(&self, name: &[u8], key: &[u8], out: &mut Vec<u8>) -> bool {
+        let pool = &self.program.pool;
+        let Some(map) = self.server.maps.get(name) else { return false };
+        match &**map {
+            Map::Text(map) => match map.get(pool, key) {
+                Some(value) => {
+                    out.extend_from_slice(value);
+                    !value.is_empty()
+                }
+                None => false,
+            },
+            Map::Random(map) => match map.get(pool, key) {
+                Some(value) => {
+                    let count = value.iter().filter(|&&byte| byte == b'|').count() + 1;
+                    let chosen = self.outside.random() as usize % count;
+                    out.extend_from_slice(
+                        value.split(|&byte| byte == b'|').nth(chosen).unwrap_or_default(),
+                    );
+                    true
+                }
+                None => false,
+            },
+            Map::Internal(function) => {
+                match function {
+                    InternalMap::ToUpper => out.extend(key.iter().map(u8::to_ascii_uppercase)),
+                    InternalMap::ToLower => out.extend(key.iter().map(u8::to_ascii_lowercase)),
+                    InternalMap::Escape => path::escape(key, out),
+                    InternalMap::Unescape => unescape_leniently(key, out),
+                }
+                true
+            }
+        }
+    }
+
+    fn escape_backref(&self, value: &[u8], escape: BackrefEscape, out: &mut Vec<u8>) {
+        let pool = &self.program.pool;
+        let (only, except) =
+            (escape.only.map(|set| pool.get(set)), escape.except.map(|set| pool.get(set)));
+        for &byte in value {
+            let control = byte <= b' ' || byte == 0x7f;
+            let chosen = match only {
+                Some(only) => only.contains(&byte) || escape.controls && control,
+                None => !escape.controls || control,
+            };
+            let plain = byte.is_ascii_alphanumeric()
+                || byte == b'_'
+                || !chosen
+                || except.is_some_and(|except| except.contains(&byte));
+            match byte {
+                byte if plain => out.push(byte),
+                b' ' if !escape.no_plus => out.push(b'+'),
+                byte => path::push_escaped(byte, out),
+            }
+        }
+    }
+}
+
+/// Appends the first `len` bytes as they are.
+fn literal(rest: &[u8], len: usize, out: &mut Vec<u8>) -> usize {
+    out.extend_from_slice(&rest[..len]);
+    len
+}
+
+/// Where the brace that was opened before `text` closes, nested braces counted.
+fn closing_brace(text: &[u8]) -> Option<usize> {
+    let mut depth = 1;
+    let mut at = 0;
+    while let Some(&byte) = text.get(at) {
+        match byte {
+            b'\\' if text.get(at + 1).is_some() => at += 1,
+            b'{' => depth += 1,
+            b'}' => {
+                depth -= 1;
+                if depth == 0 {
+                    return Some(at);
+                }
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    None
+}
+
+/// Where `wanted` first stands outside nested braces.
+fn find_outside_braces(text: &[u8], wanted: u8) -> Option<usize> {
+    let mut depth = 0;
+    let mut at = 0;
+    while let Some(&byte) = text.get(at) {
+        match byte {
+            b'\\' if text.get(at + 1).is_some() => at += 1,
+            byte if byte == wanted && depth == 0 => return Some(at),
+            b'{' => depth += 1,
+            b'}' => depth -= 1,
+            _ => {}
+        }
+        at += 1;
+    }
+    None
+}
+
+/// `ap_unescape_url` as `int:unescape` uses it: what cannot be decoded stays.
+fn unescape_leniently(text: &[u8], out: &mut Vec<u8>) {
+    let mut rest = text;
+    while let Some(at) = memchr::memchr(b'%', rest) {
+        out.extend_from_slice(&rest[..at]);
+        match path::hex_pair(&rest[at + 1..]) {
+            Some(byte) if byte != 0 && byte != b'/' => {
+                out.push(byte);
+                rest = &rest[at + 3..];
+            }
+            _ => {
+                out.push(b'%');
+                rest = &rest[at + 1..];
+            }
+        }
+    }
+    out.extend_from_slice(rest);
+}

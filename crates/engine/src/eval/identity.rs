@@ -1,0 +1,100 @@
+//! Which server a request is for, and what that server calls itself.
+//!
+//! Source: httpd 2.4.71 `server/vhost.c` `update_server_from_aliases`, `find_default_server`;
+//! `server/core.c` `ap_construct_url`, `ap_get_server_port`.
+
+use std::io::Write;
+use std::net::SocketAddr;
+
+use super::Run;
+use crate::pool::Pool;
+use crate::program::{Address, Program, Server};
+use crate::request::Scheme;
+use crate::wildcard;
+
+/// Returns the number of the server for a request that came in at `local` and names `host`.
+pub(super) fn select(program: &Program, local: SocketAddr, host: &[u8]) -> usize {
+    if program.servers.len() == 1 {
+        return 0;
+    }
+    let fits = |server: &Server, exact: bool| {
+        let fits = |address: &Address| {
+            let ip = match address.ip {
+                Some(ip) => exact && ip == local.ip().to_canonical(),
+                None => !exact,
+            };
+            ip && address.port.is_none_or(|port| port == local.port())
+        };
+        server.addresses.iter().any(fits)
+    };
+    // Virtual hosts of this very address hide those of `*`.
+    let exact = program.servers[1..].iter().any(|server| fits(server, true));
+    let mut first = None;
+    for (number, server) in program.servers.iter().enumerate().skip(1) {
+        if !fits(server, exact) {
+            continue;
+        }
+        first.get_or_insert(number);
+        if !host.is_empty() && is_called(&program.pool, server, host) {
+            return number;
+        }
+    }
+    first.unwrap_or(0)
+}
+
+/// Whether a server's name or one of its aliases is `host`, which is in lower case.
+pub(super) fn is_called(pool: &Pool, server: &Server, host: &[u8]) -> bool {
+    server.name.is_some_and(|name| pool.get(name.host) == host)
+        || server.aliases.iter().any(|alias| wildcard::matches_name(pool.get(*alias), host))
+}
+
+impl Run<'_> {
+    /// The name of the server, as URLs to itself have it.
+    pub(super) fn write_server_name(&self, out: &mut Vec<u8>) {
+        let configured = self.server.name.map(|name| self.program.pool.get(name.host));
+        match configured {
+            Some(name) if self.server.canonical_name || self.host.is_empty() => {
+                out.extend_from_slice(name)
+            }
+            _ if !self.host.is_empty() => {
+                let bare_v6 = self.host.contains(&b':');
+                out.extend_from_slice(if bare_v6 { b"[" } else { b"" });
+                out.extend_from_slice(self.host);
+                out.extend_from_slice(if bare_v6 { b"]" } else { b"" });
+            }
+            _ => write_text(out, format_args!("{}", self.request.local.ip())),
+        }
+    }
+
+    /// The port of the server, as URLs to itself have it.
+    pub(super) fn server_port(&self) -> u16 {
+        let configured = self.server.name.and_then(|name| name.port);
+        let port =
+            if self.server.canonical_name { configured } else { self.host_port.or(configured) };
+        port.unwrap_or(self.default_port())
+    }
+
+    /// `https` if the connection is TLS or `ServerName` says so.
+    pub(super) fn is_https(&self) -> bool {
+        self.request.scheme == Scheme::Https || self.server.name.is_some_and(|name| name.https)
+    }
+
+    fn default_port(&self) -> u16 {
+        if self.is_https() { 443 } else { 80 }
+    }
+
+    /// Appends `scheme://name[:port]`.
+    pub(super) fn write_self_url(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(if self.is_https() { b"https://" } else { b"http://" });
+        self.write_server_name(out);
+        let port = self.server_port();
+        if port != self.default_port() {
+            write_text(out, format_args!(":{port}"));
+        }
+    }
+}
+
+/// Writes formatted text.
+pub(super) fn write_text(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
+    out.write_fmt(text).expect("writing to memory succeeds");
+}

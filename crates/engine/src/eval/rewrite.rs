@@ -1,0 +1,714 @@
+//! `RewriteRule`: runs a list of rules over the string of a request, and acts on what they made of it.
+//!
+//! Source: httpd 2.4.71 `modules/mappers/mod_rewrite.c`, `apply_rewrite_list`, `apply_rewrite_rule`,
+//! `hook_uri2file`, `hook_fixup`, `splitout_queryargs`, `reduce_uri`, `fully_qualify_uri`.
+
+use std::sync::Arc;
+
+use milepost_http::path;
+use milepost_pcre::Captures;
+
+use super::expand::{Backrefs, Origins};
+use super::{Config, End, Hop, Run, Translated};
+use crate::index::{Subject, Values};
+use crate::outside::FileKind;
+use crate::pool::Str;
+use crate::program::{Effect, Flags, RewriteDir, RewriteList, RewriteRule, Substitution};
+
+/// Rounds of `N` that end in a 500, unless the flag names another number.
+const ROUNDS_MAX: u32 = 32_000;
+
+/// What a pass over a list did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Passed {
+    /// No rule changed the string.
+    Unchanged,
+    /// The last rule that changed it had this flag.
+    Changed { no_escape: bool },
+    /// A rule ended the request.
+    Status(u16),
+}
+
+/// What one rule did.
+enum Applied {
+    No,
+    /// It matched and left the string alone.
+    Matched,
+    Changed,
+    Status(u16),
+}
+
+/// Where a list of rules runs.
+#[derive(Clone, Copy)]
+struct Place<'l> {
+    lists: &'l [Arc<RewriteList>],
+    /// The directory whose rules they are; none for the server's.
+    directory: Option<Str>,
+}
+
+/// The state that rules leave for the hook.
+#[derive(Default)]
+struct Marks {
+    redirect: Option<u16>,
+    proxy: bool,
+    pass_through: bool,
+    /// The last substituting rule allows any file system path.
+    unsafe_prefix: bool,
+    substitution: Option<Str>,
+}
+
+impl Run<'_> {
+    /// The rules of the server, before the file is looked for.
+    pub(super) fn rewrite_server(&mut self, hop: &mut Hop, config: &Config<'_>) -> Translated {
+        let on = config.get().rewrite.as_ref().is_some_and(RewriteDir::is_on);
+        if !on
+            || self.server.rewrite.is_empty()
+            || hop.rewriting_ended
+            || hop.uri.first() != Some(&b'/')
+        {
+            return Translated::Declined;
+        }
+        hop.filename.clone_from(&hop.uri);
+        let sent_args = self.remember_args(hop);
+        let mut marks = Marks::default();
+        let server = self.server;
+        let place = Place { lists: &server.rewrite, directory: None };
+        let passed = self.run_rules(place, hop, &mut marks);
+        let translated = match passed {
+            Passed::Status(status) => Translated::End(End::Status(status)),
+            Passed::Unchanged => Translated::Declined,
+            // There is no proxy in this server: httpd without mod_proxy says the same.
+            Passed::Changed { .. } if marks.proxy => Translated::End(End::Status(403)),
+            Passed::Changed { no_escape } => match absolute(&hop.filename) {
+                Some((skip, _)) => {
+                    self.external_redirect(hop, skip, no_escape, &sent_args, marks.redirect)
+                }
+                None if marks.pass_through => {
+                    hop.uri.clone_from(&hop.filename);
+                    Translated::Declined
+                }
+                None => self.local_path(hop, &marks),
+            },
+        };
+        self.put_buffer(sent_args.1);
+        translated
+    }
+
+    /// The rules of directories, when the file is known.
+    pub(super) fn rewrite_directory(&mut self, hop: &mut Hop, config: &Config<'_>) -> Option<End> {
+        let config = config.get();
+        let dir = config.rewrite.as_ref().filter(|dir| dir.is_on() && !dir.directory.is_empty())?;
+        if hop.rewriting_ended {
+            return None;
+        }
+        let pool = &self.program.pool;
+        let directory = pool.get(dir.directory);
+        let options = dir.options.unwrap_or_default();
+        // The directory itself, without its slash: mod_dir answers that.
+        if !options.allow_no_slash
+            && hop.filename.len() + 1 == directory.len()
+            && directory.starts_with(&hop.filename)
+        {
+            return None;
+        }
+        if !config.options.follows_links() {
+            return Some(End::Status(403));
+        }
+        let original = hop.filename.clone();
+        let sent_args = self.remember_args(hop);
+        let mut marks = Marks::default();
+        let place = Place { lists: &dir.rules, directory: Some(dir.directory) };
+        let passed = self.run_rules(place, hop, &mut marks);
+        let end = match passed {
+            Passed::Status(status) => Some(End::Status(status)),
+            Passed::Unchanged => {
+                hop.filename = original;
+                None
+            }
+            Passed::Changed { .. } if marks.proxy => Some(End::Status(403)),
+            Passed::Changed { no_escape } => match absolute(&hop.filename) {
+                Some((skip, _)) => {
+                    self.rebase_redirect(hop, dir, skip);
+                    match self.external_redirect(hop, skip, no_escape, &sent_args, marks.redirect) {
+                        Translated::End(end) => Some(end),
+                        Translated::Done | Translated::Declined => None,
+                    }
+                }
+                None => self.internal_path(hop, dir, &original),
+            },
+        };
+        self.put_buffer(sent_args.1);
+        end
+    }
+
+    fn remember_args(&mut self, hop: &Hop) -> (bool, Vec<u8>) {
+        let mut args = self.take_buffer();
+        args.extend_from_slice(&hop.args);
+        (hop.has_args, args)
+    }
+
+    /// Runs the rules in order.
+    fn run_rules(&mut self, place: Place<'_>, hop: &mut Hop, marks: &mut Marks) -> Passed {
+        let mut input = self.take_buffer();
+        let passed = self.run_rules_on(place, hop, marks, &mut input);
+        self.put_buffer(input);
+        passed
+    }
+
+    fn run_rules_on(
+        &mut self,
+        place: Place<'_>,
+        hop: &mut Hop,
+        marks: &mut Marks,
+        input: &mut Vec<u8>,
+    ) -> Passed {
+        let pool = &self.program.pool;
+        let mut passed = Passed::Unchanged;
+        let mut rounds = 0;
+        // Rules are numbered through all lists; `at` is the next that may run.
+        let (mut list_number, mut base, mut at) = (0_usize, 0_u32, 0_u32);
+        let mut started = false;
+        // The rule at `at` runs whether the index names it or not: it follows one that matched.
+        let mut forced = false;
+        while let Some(list) = place.lists.get(list_number) {
+            let len = list.rules.len() as u32;
+            if at >= base + len {
+                (list_number, base, started) = (list_number + 1, base + len, false);
+                continue;
+            }
+            if !started {
+                self.input(hop, place.directory, input);
+                let mut candidates = std::mem::take(&mut self.work.candidates);
+                list.index.start(pool, input, &RequestValues { run: self, hop }, &mut candidates);
+                self.work.candidates = candidates;
+                started = true;
+            }
+            let number = if forced {
+                Some(at - base)
+            } else {
+                list.index.next(at - base, &mut self.work.candidates)
+            };
+            let Some(number) = number else {
+                at = base + len;
+                continue;
+            };
+            // The first rule of an inherited list can follow a chain that ends the list before it.
+            let after_chain = number == 0 && !forced && self.is_follower(place, base);
+            forced = false;
+            at = base + number + 1;
+            if after_chain {
+                continue;
+            }
+            let rule = &list.rules[number as usize];
+            let flags = rule.flags;
+            if hop.subrequest && (flags.has(Flags::NO_SUBREQUEST) || flags.has(Flags::REDIRECT)) {
+                continue;
+            }
+            match self.apply(list, rule, place, hop, marks, input) {
+                Applied::No => {
+                    if flags.has(Flags::CHAIN) {
+                        let mut skipped = number as usize;
+                        while list
+                            .rules
+                            .get(skipped)
+                            .is_some_and(|rule| rule.flags.has(Flags::CHAIN))
+                        {
+                            skipped += 1;
+                        }
+                        at = base + skipped as u32 + 1;
+                    }
+                    continue;
+                }
+                Applied::Status(status) => {
+                    self.rule = Some(rule.place);
+                    return Passed::Status(status);
+                }
+                Applied::Matched => {}
+                Applied::Changed => {
+                    passed = Passed::Changed { no_escape: flags.has(Flags::NO_ESCAPE) };
+                    self.rule = Some(rule.place);
+                    started = false;
+                    if hop.filename.len() > 2 * self.program.settings.request_line_bytes_max {
+                        return Passed::Status(500);
+                    }
+                }
+            }
+            if flags.has(Flags::STATUS) {
+                self.rule = Some(rule.place);
+                return Passed::Status(rule.status);
+            }
+            if flags.has(Flags::PASS_THROUGH) && place.directory.is_none() {
+                marks.pass_through = true;
+                break;
+            }
+            if flags.has(Flags::END) {
+                hop.rewriting_ended = true;
+                break;
+            }
+            if flags.has(Flags::PROXY) || flags.has(Flags::LAST) {
+                break;
+            }
+            if flags.has(Flags::NEXT) {
+                rounds += 1;
+                let extra = rule.extra.as_deref();
+                if rounds >= extra.and_then(|extra| extra.rounds_max).unwrap_or(ROUNDS_MAX) {
+                    return Passed::Status(500);
+                }
+                (list_number, base, at, started) = (0, 0, 0, false);
+                continue;
+            }
+            if flags.has(Flags::SKIP) {
+                at += rule.extra.as_deref().map_or(0, |extra| extra.skip);
+            }
+            // A rule that follows a chain is filed nowhere: it runs because we stand before it.
+            forced = self.is_follower(place, at);
+        }
+        passed
+    }
+
+    /// Whether the rule with this number through all lists follows a chained one.
+    fn is_follower(&self, place: Place<'_>, at: u32) -> bool {
+        let Some(before) = at.checked_sub(1) else { return false };
+        let rule = |mut number: usize| {
+            for list in place.lists {
+                if let Some(rule) = list.rules.get(number) {
+                    return Some(rule);
+                }
+                number -= list.rules.len();
+            }
+            None
+        };
+        rule(at as usize).is_some()
+            && rule(before as usize).is_some_and(|rule| rule.flags.has(Flags::CHAIN))
+    }
+
+    /// The string that the patterns of a place see.
+    fn input(&self, hop: &Hop, directory: Option<Str>, input: &mut Vec<u8>) {
+        input.clear();
+        input.extend_from_slice(&hop.filename);
+        if let Some(directory) = directory {
+            input.extend_from_slice(&hop.path_info);
+            let directory = self.program.pool.get(directory);
+            if input.starts_with(directory) {
+                input.drain(..directory.len());
+            }
+        }
+    }
+
+    fn apply(
+        &mut self,
+        list: &RewriteList,
+        rule: &RewriteRule,
+        place: Place<'_>,
+        hop: &mut Hop,
+        marks: &mut Marks,
+        input: &[u8],
+    ) -> Applied {
+        let pool = &self.program.pool;
+        let negated = rule.flags.has(Flags::NEGATED);
+        // A pattern that runs into a limit does not match, as in httpd.
+        let captures = rule.pattern.find(pool, input, &mut self.work.matcher).unwrap_or(None);
+        if captures.is_some() == negated {
+            return Applied::No;
+        }
+        let none = Captures::default();
+        let backrefs = Backrefs { subject: input, groups: captures.as_ref().unwrap_or(&none) };
+        self.work.condition.groups = Captures::default();
+        if !self.conditions_hold(list.conditions_of(rule), hop, backrefs) {
+            return Applied::No;
+        }
+        let template = match rule.substitution {
+            Substitution::None => None,
+            Substitution::Plain(text) => Some((text, false)),
+            Substitution::Expanded(text) => Some((text, true)),
+        };
+        let mut result = self.take_buffer();
+        let mut origins = Origins::default();
+        if let Some((text, expand)) = template {
+            let text = pool.get(text);
+            if expand {
+                let escape = rule.extra.as_deref().map(|extra| extra.escape).unwrap_or_default();
+                let escape = rule.flags.has(Flags::ESCAPE_BACKREFS).then_some(escape);
+                self.expand(hop, text, backrefs, escape, &mut result, &mut origins);
+            } else {
+                result.extend_from_slice(text);
+            }
+            let split = if rule.flags.has(Flags::QUERY_LAST) {
+                memchr::memrchr(b'?', &result)
+            } else {
+                memchr::memchr(b'?', &result)
+            };
+            if split.is_some_and(|at| origins.has(at)) && !rule.flags.has(Flags::UNSAFE_ALLOW_3F) {
+                self.put_buffer(result);
+                return Applied::Status(403);
+            }
+        }
+        if let Some(extra) = rule.extra.as_deref() {
+            self.effects(&extra.effects, hop, backrefs);
+        }
+        let Some((text, _)) = template else {
+            self.put_buffer(result);
+            return Applied::Matched;
+        };
+        std::mem::swap(&mut hop.filename, &mut result);
+        self.put_buffer(result);
+        marks.redirect = None;
+        marks.substitution = Some(text);
+        marks.unsafe_prefix = rule.flags.has(Flags::UNSAFE_PREFIX_STAT);
+        self.finish_rule(rule, place, hop, marks);
+        Applied::Changed
+    }
+
+    /// What follows a substitution: path info, query string, prefix, redirect.
+    fn finish_rule(
+        &mut self,
+        rule: &RewriteRule,
+        place: Place<'_>,
+        hop: &mut Hop,
+        marks: &mut Marks,
+    ) {
+        let flags = rule.flags;
+        if place.directory.is_some() && flags.has(Flags::DISCARD_PATH_INFO) {
+            hop.path_info.clear();
+        }
+        let mut prefixed = false;
+        if hop.filename.first() != Some(&b'/') && absolute(&hop.filename).is_none() {
+            match place.directory {
+                Some(directory) => {
+                    let directory = self.program.pool.get(directory);
+                    hop.filename.splice(0..0, directory.iter().copied());
+                    prefixed = true;
+                }
+                None if !flags.has(Flags::PROXY) && !flags.has(Flags::REDIRECT) => {
+                    hop.filename.insert(0, b'/');
+                    prefixed = true;
+                }
+                None => {}
+            }
+        }
+        split_query(hop, flags);
+        if flags.has(Flags::PROXY) {
+            marks.proxy = true;
+            return;
+        }
+        if flags.has(Flags::REDIRECT) {
+            self.qualify(hop);
+            marks.redirect = Some(rule.status);
+            return;
+        }
+        self.reduce(hop);
+        if absolute(&hop.filename).is_some() {
+            marks.redirect = Some(rule.status);
+            return;
+        }
+        let literal = marks.substitution.map(|text| self.program.pool.get(text));
+        let unc = flags.has(Flags::UNC) || literal.is_some_and(|text| text.starts_with(b"//"));
+        if !prefixed && !unc {
+            let slashes = hop.filename.iter().take_while(|&&byte| byte == b'/').count();
+            if slashes > 1 {
+                hop.filename.drain(..slashes - 1);
+            }
+        }
+    }
+
+    /// Makes a path a URL of this server.
+    fn qualify(&mut self, hop: &mut Hop) {
+        if self.request.method == b"CONNECT" || absolute(&hop.filename).is_some() {
+            return;
+        }
+        let mut url = self.take_buffer();
+        self.write_self_url(&mut url);
+        if hop.filename.first() != Some(&b'/') {
+            url.push(b'/');
+        }
+        url.extend_from_slice(&hop.filename);
+        std::mem::swap(&mut url, &mut hop.filename);
+        self.put_buffer(url);
+    }
+
+    /// Cuts a URL of this very server down to its path. The port must be configured with the name.
+    fn reduce(&self, hop: &mut Hop) {
+        let scheme: &[u8] = if self.is_https() { b"https://" } else { b"http://" };
+        let text = &hop.filename;
+        if text.len() <= scheme.len() || !text[..scheme.len()].eq_ignore_ascii_case(scheme) {
+            return;
+        }
+        let rest = &text[scheme.len()..];
+        let end = memchr::memchr(b'/', rest).unwrap_or(rest.len());
+        let (host, port) = match memchr::memchr(b':', &rest[..end]) {
+            None => (&rest[..end], Some(if self.is_https() { 443 } else { 80 })),
+            Some(colon) => {
+                let port = std::str::from_utf8(&rest[colon + 1..end]).ok();
+                (&rest[..colon], port.and_then(|port| port.parse::<u16>().ok()))
+            }
+        };
+        let host = host.to_ascii_lowercase();
+        let by_name = port.is_some()
+            && self.server.name.and_then(|name| name.port) == port
+            && super::identity::is_called(&self.program.pool, self.server, &host);
+        let by_address = self.server.addresses.iter().any(|address| {
+            address.ip.is_some_and(|ip| ip.to_string().as_bytes() == host)
+                && (address.port.is_none() || address.port == port)
+        });
+        if by_name || by_address {
+            let start = scheme.len() + end;
+            hop.filename.drain(..start);
+            if hop.filename.is_empty() {
+                hop.filename.push(b'/');
+            }
+        }
+    }
+
+    /// `E=` and `CO=`.
+    fn effects(&mut self, effects: &[Effect], hop: &mut Hop, backrefs: Backrefs<'_>) {
+        for effect in effects {
+            let Effect::Env(text) = effect else { continue };
+            let template = self.program.pool.get(*text);
+            let mut expanded = self.take_buffer();
+            self.expand(hop, template, backrefs, None, &mut expanded, &mut Origins::default());
+            if let Some(name) = expanded.strip_prefix(b"!") {
+                hop.env.retain(|(old, _)| old != name);
+            } else {
+                let (name, value) = match memchr::memchr(b':', &expanded) {
+                    Some(colon) => (&expanded[..colon], &expanded[colon + 1..]),
+                    None => (&expanded[..], &b""[..]),
+                };
+                hop.set_env(name, value);
+            }
+            self.put_buffer(expanded);
+        }
+    }
+
+    /// Answers with a redirect to the absolute URL in the string.
+    fn external_redirect(
+        &mut self,
+        hop: &mut Hop,
+        skip: usize,
+        no_escape: bool,
+        sent_args: &(bool, Vec<u8>),
+        status: Option<u16>,
+    ) -> Translated {
+        let mut answer = std::mem::take(&mut self.work.answer);
+        answer.clear();
+        let url = &hop.filename;
+        // The host is left alone; what follows its slash is escaped.
+        let path_start =
+            memchr::memchr(b'/', &url[skip..]).map_or(url.len(), |slash| skip + slash + 1);
+        answer.extend_from_slice(&url[..path_start]);
+        if no_escape {
+            answer.extend_from_slice(&url[path_start..]);
+        } else {
+            path::escape(&url[path_start..], &mut answer);
+        }
+        if hop.has_args {
+            answer.push(b'?');
+            let as_sent = sent_args.0 && sent_args.1 == hop.args;
+            if no_escape || as_sent {
+                answer.extend_from_slice(&hop.args);
+            } else {
+                path::escape(&hop.args, &mut answer);
+            }
+        }
+        self.work.answer = answer;
+        Translated::End(End::Redirect(status.unwrap_or(302)))
+    }
+
+    /// The string is a path: of the file system if its first segment is there and that is allowed,
+    /// else below the document root.
+    fn local_path(&mut self, hop: &mut Hop, marks: &Marks) -> Translated {
+        if has_blank_or_control(&hop.args) {
+            return Translated::End(End::Status(403));
+        }
+        if hop.filename.first() != Some(&b'/') {
+            return Translated::End(End::Status(400));
+        }
+        if !self.is_file_path(hop, marks) {
+            let mut path = self.take_buffer();
+            if let Some(root) = self.server.document_root {
+                path.extend_from_slice(self.program.pool.get(root));
+            }
+            path.extend_from_slice(&hop.filename);
+            std::mem::swap(&mut path, &mut hop.filename);
+            self.put_buffer(path);
+        }
+        Translated::Done
+    }
+
+    /// Whether the rewritten path is meant as one of the file system.
+    fn is_file_path(&self, hop: &Hop, marks: &Marks) -> bool {
+        let path = &hop.filename;
+        let end = memchr::memchr(b'/', &path[1..]).map_or(path.len(), |slash| slash + 1);
+        let segment = &path[..end];
+        if self.outside.kind(crate::build::bytes_to_path(segment)) == FileKind::Missing {
+            return false;
+        }
+        let pool = &self.program.pool;
+        let literal = marks.substitution.is_some_and(|text| pool.get(text).starts_with(segment));
+        let root = self.server.document_root.map(|root| pool.get(root));
+        let below_root = root.is_some_and(|root| path.starts_with(root));
+        literal
+            || below_root
+            || marks.unsafe_prefix
+            || self.server.rewrite_options.unsafe_prefix_stat
+    }
+
+    /// `RewriteBase` in the URL of a redirect: the directory's path becomes the base.
+    fn rebase_redirect(&mut self, hop: &mut Hop, dir: &RewriteDir, skip: usize) {
+        let Some(base) = dir.base else { return };
+        let pool = &self.program.pool;
+        let (base, directory) = (pool.get(base), pool.get(dir.directory));
+        let Some(slash) = memchr::memchr(b'/', &hop.filename[skip..]) else { return };
+        let start = skip + slash;
+        let rest = hop.filename[start..].to_vec();
+        if let Some(below) = rest.strip_prefix(directory) {
+            hop.filename.truncate(start);
+            let base = base.strip_suffix(b"/").unwrap_or(base);
+            hop.filename.extend_from_slice(base);
+            hop.filename.push(b'/');
+            hop.filename.extend_from_slice(below);
+        }
+    }
+
+    /// The string is a path again: an internal redirect to the URL that leads there.
+    fn internal_path(&mut self, hop: &mut Hop, dir: &RewriteDir, original: &[u8]) -> Option<End> {
+        if hop.filename.first() != Some(&b'/') {
+            return Some(End::Status(400));
+        }
+        if hop.filename == original {
+            // The rules led back to where the request was: it goes on from there.
+            return None;
+        }
+        let pool = &self.program.pool;
+        let directory = pool.get(dir.directory);
+        let mut url = std::mem::take(&mut self.work.answer);
+        url.clear();
+        let path = &hop.filename;
+        let root = self.server.document_root.map(|root| pool.get(root)).unwrap_or_default();
+        let options = dir.options.unwrap_or_default();
+        if let (Some(base), Some(below)) = (dir.base, path.strip_prefix(directory)) {
+            let base = pool.get(base);
+            url.extend_from_slice(base.strip_suffix(b"/").unwrap_or(base));
+            url.push(b'/');
+            url.extend_from_slice(below);
+        } else if let Some(below) = path
+            .strip_prefix(root)
+            .filter(|below| dir.base.is_none() && !root.is_empty() && below.first() == Some(&b'/'))
+        {
+            url.extend_from_slice(below);
+        } else if let Some((context, below)) = hop
+            .context
+            .as_ref()
+            .filter(|_| dir.base.is_none() && !options.ignore_context_info)
+            .and_then(|context| Some((context, path.strip_prefix(&context.document_root[..])?)))
+        {
+            url.extend_from_slice(&context.prefix);
+            url.extend_from_slice(below);
+        } else {
+            url.extend_from_slice(path);
+        }
+        if hop.has_args {
+            if has_blank_or_control(&hop.args) {
+                self.work.answer = url;
+                return Some(End::Status(403));
+            }
+            url.push(b'?');
+            url.extend_from_slice(&hop.args);
+        }
+        self.work.answer = url;
+        Some(End::Internal)
+    }
+}
+
+/// Splits a query string off the rewritten string, or keeps, drops or joins the old one.
+fn split_query(hop: &mut Hop, flags: Flags) {
+    if flags.has(Flags::QUERY_NONE) {
+        hop.set_args(None);
+        return;
+    }
+    if absolute(&hop.filename).is_some_and(|(_, takes_query)| !takes_query) {
+        hop.set_args(None);
+        return;
+    }
+    if flags.has(Flags::QUERY_DISCARD) {
+        hop.set_args(None);
+    }
+    let split = if flags.has(Flags::QUERY_LAST) {
+        memchr::memrchr(b'?', &hop.filename)
+    } else {
+        memchr::memchr(b'?', &hop.filename)
+    };
+    let Some(at) = split else { return };
+    let query = hop.filename.split_off(at + 1);
+    hop.filename.pop();
+    if flags.has(Flags::QUERY_APPEND) {
+        if !query.is_empty() {
+            let old = std::mem::replace(&mut hop.args, query);
+            hop.args.push(b'&');
+            hop.args.extend_from_slice(&old);
+            hop.has_args = true;
+        }
+    } else {
+        hop.args = query;
+        hop.has_args = true;
+    }
+    if hop.args.is_empty() {
+        hop.has_args = false;
+    } else if hop.args.last() == Some(&b'&') {
+        hop.args.pop();
+    }
+}
+
+fn has_blank_or_control(args: &[u8]) -> bool {
+    args.iter().any(|&byte| byte <= b' ' || byte == 0x7f)
+}
+
+/// Whether the string is a URL to mod_rewrite: where its host begins, and whether it takes a query.
+pub(super) fn absolute(text: &[u8]) -> Option<(usize, bool)> {
+    const SCHEMES: &[(&[u8], bool)] = &[
+        (b"http://", true),
+        (b"https://", true),
+        (b"ajp://", true),
+        (b"balancer://", true),
+        (b"fcgi://", true),
+        (b"ftp://", false),
+        (b"gopher://", false),
+        (b"h2://", true),
+        (b"h2c://", true),
+        (b"ldap://", false),
+        (b"mailto:", true),
+        (b"news:", false),
+        (b"nntp://", false),
+        (b"scgi://", true),
+        (b"unix:", true),
+        (b"ws://", true),
+        (b"wss://", true),
+    ];
+    if text.len() <= 5 || text[0] == b'/' {
+        return None;
+    }
+    let is = |scheme: &[u8]| {
+        text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme))
+    };
+    SCHEMES.iter().find(|(scheme, _)| is(scheme)).map(|(scheme, query)| (scheme.len(), *query))
+}
+
+/// The variables that rules are filed under.
+struct RequestValues<'a, 'r> {
+    run: &'a Run<'r>,
+    hop: &'a Hop,
+}
+
+impl Values for RequestValues<'_, '_> {
+    fn value(&self, subject: Subject, out: &mut Vec<u8>) {
+        match subject {
+            Subject::Host => {
+                if let Some(host) = self.run.request.fields.value("host") {
+                    out.extend_from_slice(&host);
+                }
+            }
+            Subject::Uri => out.extend_from_slice(&self.hop.uri),
+            Subject::Query => out.extend_from_slice(&self.hop.args),
+            Subject::Input => {}
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Reads the request-target and the `Host` field.
+//!
+//! Source: httpd 2.4.71 `server/protocol.c` `ap_parse_uri`, `server/vhost.c` `fix_hostname`,
+//! `fix_hostname_non_v6`; RFC 9112 section 3.2.
+
+use milepost_http::uri::Uri;
+
+use crate::request::{Request, Version};
+
+/// What a request-target names.
+pub(super) enum Target<'a> {
+    /// A path and a query string, for the host that was written into the buffer.
+    Path { path: &'a [u8], args: Option<&'a [u8]>, port: Option<u16> },
+    /// `OPTIONS *`
+    Asterisk,
+}
+
+/// Parses target and host; the host's name goes to `host`, in lower case.
+///
+/// Errors are statuses.
+pub(super) fn parse<'a>(request: &Request<'a>, host: &mut Vec<u8>) -> Result<Target<'a>, u16> {
+    let target = request.target;
+    if target.iter().any(|&byte| byte <= b' ' || byte == 0x7f || byte == b'#') {
+        return Err(400);
+    }
+    let hosts = request.fields.count("host");
+    if hosts > 1 || hosts == 0 && request.version >= Version::Http11 {
+        return Err(400);
+    }
+    let field = request.fields.value("host");
+    let mut port = match &field {
+        Some(field) => split_host(field, host)?,
+        None => None,
+    };
+    if target == b"*" {
+        return if request.method == b"OPTIONS" { Ok(Target::Asterisk) } else { Err(400) };
+    }
+    if target.first() == Some(&b'/') {
+        // More than one leading slash would read as an authority.
+        let slashes = target.iter().take_while(|&&byte| byte == b'/').count();
+        let (path, args) = split_query(&target[slashes - 1..]);
+        return Ok(Target::Path { path, args, port });
+    }
+    let uri = Uri::parse(target);
+    let (Some(_), Some(name)) = (uri.scheme, uri.host) else { return Err(400) };
+    if uri.user.is_some() || uri.password.is_some() || name.is_empty() {
+        return Err(400);
+    }
+    // The host of the target replaces the Host field.
+    host.clear();
+    let authority_start = uri.scheme.map_or(0, |scheme| scheme.len() + 3);
+    let rest = &target[authority_start.min(target.len())..];
+    let end = rest.iter().position(|byte| b"/?".contains(byte)).unwrap_or(rest.len());
+    port = split_host(&rest[..end], host)?;
+    let path = uri.path.unwrap_or(b"/");
+    if path.first() != Some(&b'/') {
+        return Err(400);
+    }
+    Ok(Target::Path { path, args: uri.query, port })
+}
+
+/// Splits a path at its first `?`.
+pub(super) fn split_query(target: &[u8]) -> (&[u8], Option<&[u8]>) {
+    match memchr::memchr(b'?', target) {
+        Some(at) => (&target[..at], Some(&target[at + 1..])),
+        None => (target, None),
+    }
+}
+
+/// Splits `host[:port]`, checks it, and writes the name to `host` in lower case without a last dot.
+fn split_host(field: &[u8], host: &mut Vec<u8>) -> Result<Option<u16>, u16> {
+    let field = field.trim_ascii();
+    let (name, port) = match field.first() {
+        Some(b'[') => {
+            let end = memchr::memchr(b']', field).ok_or(400_u16)?;
+            let inner = std::str::from_utf8(&field[1..end]).map_err(|_| 400_u16)?;
+            inner.parse::<std::net::Ipv6Addr>().map_err(|_| 400_u16)?;
+            let port = match &field[end + 1..] {
+                b"" => None,
+                [b':', port @ ..] => Some(port),
+                _ => return Err(400),
+            };
+            (&field[1..end], port)
+        }
+        _ => match memchr::memchr(b':', field) {
+            None => (field, None),
+            Some(colon) => (&field[..colon], Some(&field[colon + 1..])),
+        },
+    };
+    let in_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=:".contains(&byte);
+    if !name.iter().copied().all(in_name) || memchr::memmem::find(name, b"..").is_some() {
+        return Err(400);
+    }
+    let name = name.strip_suffix(b".").filter(|name| !name.is_empty()).unwrap_or(name);
+    host.extend(name.iter().map(u8::to_ascii_lowercase));
+    match port {
+        None | Some(b"") => Ok(None),
+        Some(port) => {
+            let port = std::str::from_utf8(port).ok().and_then(|port| port.parse::<u16>().ok());
+            port.filter(|&port| port > 0).map(Some).ok_or(400)
+        }
+    }
+}

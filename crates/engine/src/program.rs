@@ -1,0 +1,81 @@
+//! What a configuration means: servers, sections, and the ordered rule lists of each.
+//!
+//! Built once, then only read. Everything is resolved as far as Apache resolves it before the first
+//! request: virtual hosts have the main server's sections and redirects merged in, in Apache's order.
+
+mod access;
+mod alias;
+mod directory;
+mod map;
+mod rewrite;
+mod section;
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+pub(crate) use access::{Access, Order, Require};
+pub(crate) use alias::{AliasList, AliasMatcher, AliasRule};
+pub(crate) use directory::{DirConfig, RewriteDir};
+pub(crate) use map::{InternalMap, Map, TextMap};
+pub(crate) use rewrite::{
+    BackrefEscape, Comparison, Condition, Effect, Extra, FileTest, Flags, RewriteList,
+    RewriteOptions, RewriteRule, Substitution, Test,
+};
+pub(crate) use section::{Scope, Section, SectionMatcher};
+
+use crate::decision::Place;
+use crate::pool::{Pool, Str};
+use crate::settings::Settings;
+
+/// A compiled configuration.
+#[derive(Debug)]
+pub(crate) struct Program {
+    pub(crate) pool: Pool,
+    pub(crate) settings: Settings,
+    /// The main server, then the virtual hosts in order.
+    pub(crate) servers: Vec<Server>,
+}
+
+/// The main server or a virtual host.
+#[derive(Debug, Default)]
+pub(crate) struct Server {
+    /// `ServerName`, in lower case.
+    pub(crate) name: Option<ServerName>,
+    /// `ServerAlias`, in lower case, with `*` and `?`.
+    pub(crate) aliases: Vec<Str>,
+    /// The addresses of `<VirtualHost …>`; none for the main server.
+    pub(crate) addresses: Vec<Address>,
+    pub(crate) document_root: Option<Str>,
+    /// The configuration outside all sections.
+    pub(crate) base: DirConfig,
+    pub(crate) locations: Vec<Arc<Section>>,
+    /// Sorted as Apache walks them: by number of segments, then the regular expressions.
+    pub(crate) directories: Vec<Arc<Section>>,
+    pub(crate) redirects: Vec<Arc<AliasList>>,
+    pub(crate) path_aliases: Vec<Arc<AliasList>>,
+    pub(crate) rewrite: Vec<Arc<RewriteList>>,
+    pub(crate) rewrite_options: RewriteOptions,
+    pub(crate) maps: HashMap<Box<[u8]>, Arc<Map>>,
+    pub(crate) merge_slashes: bool,
+    /// `UseCanonicalName On`.
+    pub(crate) canonical_name: bool,
+    /// `LimitInternalRecursion`: internal redirects, subrequests.
+    pub(crate) recursion_max: (u32, u32),
+    pub(crate) place: Option<Place>,
+}
+
+/// `ServerName [scheme://]host[:port]`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ServerName {
+    pub(crate) https: bool,
+    pub(crate) host: Str,
+    pub(crate) port: Option<u16>,
+}
+
+/// One address of a `<VirtualHost>`; `None` is any.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Address {
+    pub(crate) ip: Option<IpAddr>,
+    pub(crate) port: Option<u16>,
+}

@@ -1,0 +1,56 @@
+//! The rules of mod_alias: `Redirect`, `RedirectMatch`, `Alias`, `AliasMatch`, in configuration order.
+
+use crate::decision::Place;
+use crate::index::{Filing, Index, Lookup, merge_slashes};
+use crate::pattern::Pattern;
+use crate::pool::{Pool, Str};
+
+/// Redirects or aliases in the order of the configuration, with their index.
+#[derive(Debug)]
+pub(crate) struct AliasList {
+    pub(crate) rules: Vec<AliasRule>,
+    pub(crate) index: Index,
+}
+
+/// One directive.
+#[derive(Debug)]
+pub(crate) struct AliasRule {
+    pub(crate) matcher: AliasMatcher,
+    /// URL, URL-path or file path; empty for a status without `Location`.
+    pub(crate) target: Str,
+    /// The status of a redirect; 0 for an alias.
+    pub(crate) status: u16,
+    pub(crate) place: Place,
+}
+
+/// What a rule compares the path with.
+#[derive(Debug)]
+pub(crate) enum AliasMatcher {
+    /// A URL-path: whole segments of the path, runs of slashes being one.
+    Path(Str),
+    /// A regular expression, searched anywhere.
+    Match(Box<Pattern>),
+}
+
+impl AliasList {
+    /// Makes a list of rules and of how each is filed.
+    pub(crate) fn new(
+        pool: &Pool,
+        rules: Vec<AliasRule>,
+        filings: &[Filing],
+        lookup: Lookup,
+    ) -> AliasList {
+        let index = Index::build(pool, filings, lookup);
+        AliasList { rules, index }
+    }
+
+    /// How a rule with this URL-path is filed.
+    pub(crate) fn file_path(pool: &mut Pool, path: Str) -> Filing {
+        if memchr::memmem::find(pool.get(path), b"//").is_none() {
+            return Filing::Path(path);
+        }
+        let mut merged = Vec::new();
+        merge_slashes(pool.get(path), &mut merged);
+        Filing::Path(pool.add(&merged))
+    }
+}

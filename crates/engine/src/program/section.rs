@@ -1,0 +1,49 @@
+//! Sections: which requests they are for, and what they say.
+
+use crate::decision::Place;
+use crate::pattern::Pattern;
+use crate::pool::Str;
+use crate::program::DirConfig;
+
+/// A `<Directory>`, `<Location>` or `<Files>` and its contents.
+#[derive(Debug)]
+pub(crate) struct Section {
+    pub(crate) matcher: SectionMatcher,
+    pub(crate) config: DirConfig,
+    pub(crate) place: Place,
+}
+
+/// What a section is compared with, and how.
+#[derive(Debug)]
+pub(crate) enum SectionMatcher {
+    /// Whole segments of a path. Directories end in `/`.
+    Path(Str),
+    /// A pattern with `*`, `?` and `[…]` that a slash does not match.
+    Wildcard(Str),
+    /// A regular expression, with the numbers of its named groups.
+    Regex(Box<Pattern>),
+}
+
+/// Where directives stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// Outside all sections, in the main server.
+    Main,
+    /// In a `<VirtualHost>`.
+    VirtualHost,
+    /// In a `<Directory>`, `<DirectoryMatch>`.
+    Directory,
+    /// In a `<Location>`, `<LocationMatch>`.
+    Location,
+    /// In a `<Files>`, `<FilesMatch>`.
+    Files,
+    /// In a `.htaccess` file.
+    Htaccess,
+}
+
+impl Scope {
+    /// Whether this is server config or a virtual host, not a directory context.
+    pub(crate) fn is_server(self) -> bool {
+        matches!(self, Scope::Main | Scope::VirtualHost)
+    }
+}

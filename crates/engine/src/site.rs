@@ -1,0 +1,56 @@
+//! A compiled configuration, ready to answer.
+
+use std::path::PathBuf;
+
+use crate::build::{self, LoadOptions};
+use crate::decision::{Decision, Place};
+use crate::diagnostic::Diagnostic;
+use crate::eval::{self, Scratch};
+use crate::outside::Outside;
+use crate::program::Program;
+use crate::request::Request;
+use crate::settings::Settings;
+
+/// A compiled configuration. Immutable: share it between threads, and swap it whole.
+#[derive(Debug)]
+pub struct Site {
+    program: Program,
+}
+
+/// What came of a load.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The site; `None` if any diagnostic is an error.
+    pub site: Option<Site>,
+    /// All that was found, in the order of the configuration.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+impl Site {
+    /// Reads and compiles a configuration. Reading never stops at the first error.
+    pub fn load(options: &LoadOptions, outside: &dyn Outside) -> Loaded {
+        let (program, diagnostics) = build::build(options, outside);
+        Loaded { site: program.map(|program| Site { program }), diagnostics }
+    }
+
+    /// The settings of the server itself.
+    pub fn settings(&self) -> &Settings {
+        &self.program.settings
+    }
+
+    /// Decides what Apache would answer. Allocates nothing once `scratch` has grown to the requests
+    /// that it sees.
+    pub fn decide<'s>(
+        &'s self,
+        request: &Request<'_>,
+        outside: &dyn Outside,
+        scratch: &'s mut Scratch,
+    ) -> Decision<'s> {
+        eval::decide(&self.program, request, outside, scratch)
+    }
+
+    /// Returns file and line (from 1) of a directive. Costs a pass over the file.
+    pub fn describe(&self, place: Place) -> (PathBuf, u32) {
+        self.program.pool.describe(place)
+    }
+}
