@@ -3,7 +3,7 @@
 use milepost_stats::bootstrap::Interval;
 use milepost_stats::compare::Verdict;
 
-use crate::analysis::{Answer, Answered, Cell, Figures, Outcome, cell};
+use crate::analysis::{Answer, Answered, Cell, Outcome, cell};
 use crate::environment::Environment;
 use crate::experiment::{Metric, Target};
 use crate::results::{Alternative, Results, Volume, WrongExample};
@@ -125,12 +125,19 @@ pub(crate) fn views(results: &Results) -> Vec<View> {
     ]
 }
 
+/// Returns what the report shows beyond [`views`]: the cost of rules that nobody asks for.
+pub(crate) fn unused_rules_view(results: &Results) -> Option<View> {
+    let miss = targets(results).contains(&Target::Miss);
+    let connections = connections(results).first().copied().filter(|_| miss)?;
+    Some(View { metric: Metric::ServerCpuUsPerRequest, target: Target::Miss, connections })
+}
+
 impl View {
     /// Returns the headline.
     pub(crate) fn title(self, results: &Results) -> String {
         let what = match self.metric {
             Metric::TimePerRequestUs => "Time per request in µs",
-            Metric::ServerCpuUsPerRequest => "Server CPU per request in µs, user + system",
+            Metric::ServerCpuUsPerRequest => "Server CPU per request in µs",
             Metric::RequestsPerSecond => "Requests per second",
         };
         let target = target_title(self.target, results.rules);
@@ -146,7 +153,7 @@ impl View {
             Cell::Measured(figures) => match self.metric {
                 Metric::TimePerRequestUs => number(figures.time_per_request_us.median),
                 Metric::RequestsPerSecond => number(figures.requests_per_second.median),
-                Metric::ServerCpuUsPerRequest => user_and_system(figures),
+                Metric::ServerCpuUsPerRequest => number(figures.server_cpu_us.median),
             },
         }
     }
@@ -299,10 +306,6 @@ pub(crate) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
         Some((last, rest)) => format!("{} and {last}", rest.join(", ")),
         None => String::new(),
     }
-}
-
-fn user_and_system(figures: &Figures) -> String {
-    format!("{} + {}", number(figures.server_cpu_user_us), number(figures.server_cpu_system_us))
 }
 
 fn grouped(value: f64) -> String {

@@ -12,13 +12,15 @@ use std::path::Path;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use crate::analysis::{Answered, Cell, Figures, answers, cell};
+use crate::analysis::{Answered, Cell, Figures, answers};
 use crate::experiment::Metric;
 use crate::layout::{
-    View, at, columns, connections, control_text, count, listed, machine, metric_title, number,
-    ratio_text, rows, size, target_title, targets, version, views, wrong_groups,
+    Row, View, at, cell_at, columns, connections, control_text, count, listed, machine,
+    metric_title, number, ratio_text, rows, size, target_title, targets, unused_rules_view,
+    version, views, wrong_groups,
 };
 use crate::results::{RESULT_FILE, Results};
+use crate::server::ServerKind;
 use crate::site::write_file;
 
 /// The file in the result directory.
@@ -103,7 +105,7 @@ fn head(results: &Results) -> Markup {
 fn figures(results: &Results) -> Markup {
     html! {
         section.figures {
-            @for (at, view) in views(results).into_iter().enumerate() {
+            @for (at, view) in views(results).into_iter().chain(unused_rules_view(results)).enumerate() {
                 figure {
                     figcaption { (caption(results, view)) }
                     (plot::bars(results, view, at))
@@ -121,9 +123,7 @@ fn figures(results: &Results) -> Markup {
 fn caption(results: &Results, view: View) -> Markup {
     let (what, hint) = match view.metric {
         Metric::TimePerRequestUs => ("Time per request", "µs, less is better"),
-        Metric::ServerCpuUsPerRequest => {
-            ("Server CPU per request", "µs, user + system, less is better")
-        }
+        Metric::ServerCpuUsPerRequest => ("Server CPU per request", "µs, less is better"),
         Metric::RequestsPerSecond => ("Requests per second", "more is better"),
     };
     html! {
@@ -236,47 +236,105 @@ fn wrong(results: &Results) -> Markup {
 
 /// Every cell, in one table for each number of connections.
 fn all_cells(results: &Results) -> Markup {
+    let connections = connections(results);
     html! {
         section {
             h2 { "Every cell" }
             p.note {
-                "Medians over rounds: microseconds from one request to the next, the 99th percentile "
-                "of service time, microseconds of the server’s CPU (user + system), requests per second."
+                "Medians over rounds, by target. Time is from one request to the next on a connection, "
+                "p99 the 99th percentile of service time, CPU that of the server; all in microseconds."
             }
-            @for connections in connections(results) {
-                details open[connections == 1] {
-                    summary { (count(connections, "connection")) }
-                    div.scroll { (cells(results, connections)) }
+            @for connections in &connections {
+                @let speed = if *connections == 1 { Column::Time } else { Column::Rate };
+                details open {
+                    summary { (count(*connections, "connection")) }
+                    div.scroll {
+                        (cells(results, *connections, &[speed, Column::Cpu, Column::ServiceP99]))
+                    }
+                }
+            }
+            @for connections in &connections {
+                details {
+                    summary { "User and system CPU, " (count(*connections, "connection")) }
+                    p.note {
+                        "The sum is exact to the nanosecond. The split comes from clock ticks, "
+                        "a sample, and is good to some per cent at best."
+                    }
+                    div.scroll { (cells(results, *connections, &[Column::User, Column::System])) }
                 }
             }
         }
     }
 }
 
-fn cells(results: &Results, connections: u32) -> Markup {
+/// What a group of columns shows for each target.
+#[derive(Clone, Copy, Debug)]
+enum Column {
+    Time,
+    Rate,
+    Cpu,
+    ServiceP99,
+    User,
+    System,
+}
+
+impl Column {
+    fn title(self) -> &'static str {
+        match self {
+            Self::Time => "time",
+            Self::Rate => "requests per second",
+            Self::Cpu => "CPU",
+            Self::ServiceP99 => "p99",
+            Self::User => "user",
+            Self::System => "system",
+        }
+    }
+
+    fn of(self, figures: &Figures) -> f64 {
+        match self {
+            Self::Time => figures.time_per_request_us.median,
+            Self::Rate => figures.requests_per_second.median,
+            Self::Cpu => figures.server_cpu_us.median,
+            Self::ServiceP99 => figures.service_us_p99,
+            Self::User => figures.server_cpu_user_us,
+            Self::System => figures.server_cpu_system_us,
+        }
+    }
+}
+
+fn cells(results: &Results, connections: u32, groups: &[Column]) -> Markup {
     let targets = targets(results);
     html! {
         table.cells {
             thead {
                 tr {
-                    th scope="col" { "method" }
-                    th scope="col" { "server" }
-                    th scope="col" { "target" }
-                    th.number scope="col" { "time" }
-                    th.number scope="col" { "p99" }
-                    th.number scope="col" { "CPU" }
-                    th.number scope="col" { "requests/s" }
+                    th scope="col" rowspan="2" { "method" }
+                    th scope="col" rowspan="2" { "server" }
+                    @for group in groups {
+                        th.group scope="colgroup" colspan=(targets.len()) { (group.title()) }
+                    }
+                }
+                tr {
+                    @for _ in groups {
+                        @for (at, target) in targets.iter().enumerate() {
+                            th.number.first[at == 0] scope="col" { (target.name()) }
+                        }
+                    }
                 }
             }
             @for row in rows(results) {
+                @let servers = servers_of(results, row);
                 tbody {
-                    @for server in columns(results) {
-                        @if let Some(alternative) = at(results, row, server) {
-                            @for target in &targets {
-                                (cell_row(
-                                    [row.title, server.title(), target.name()],
-                                    &cell(results, &alternative.name, *target, connections),
-                                ))
+                    @for (line, server) in servers.iter().copied().enumerate() {
+                        tr {
+                            @if line == 0 {
+                                th scope="rowgroup" rowspan=(servers.len()) { (row.title) }
+                            }
+                            th.plain scope="row" { (server.title()) }
+                            @for group in groups {
+                                @for (at, target) in targets.iter().enumerate() {
+                                    (figure_cell(*group, at == 0, &cell_at(results, row, server, *target, connections)))
+                                }
                             }
                         }
                     }
@@ -286,33 +344,18 @@ fn cells(results: &Results, connections: u32) -> Markup {
     }
 }
 
-fn cell_row([method, server, target]: [&str; 3], cell: &Cell) -> Markup {
-    let names = html! { th scope="row" { (method) } td { (server) } td { (target) } };
-    match cell {
-        Cell::Absent => html! {},
-        Cell::Wrong { wrong_answers, requests } => html! {
-            tr {
-                (names)
-                td.bad colspan="4" {
-                    "WRONG: " (number(*wrong_answers as f64)) " of " (number(*requests as f64)) " answers"
-                }
-            }
-        },
-        Cell::Failed { errors } => html! {
-            tr { (names) td.bad colspan="4" { "FAILED: " (number(*errors as f64)) " requests" } }
-        },
-        Cell::Measured(figures) => html! { tr { (names) (numbers(figures)) } },
-    }
+fn servers_of(results: &Results, row: Row<'_>) -> Vec<ServerKind> {
+    columns(results).into_iter().filter(|server| at(results, row, *server).is_some()).collect()
 }
 
-fn numbers(figures: &Figures) -> Markup {
+fn figure_cell(column: Column, first: bool, cell: &Cell) -> Markup {
     html! {
-        td.number { (number(figures.time_per_request_us.median)) }
-        td.number { (number(figures.service_us_p99)) }
-        td.number {
-            (number(figures.server_cpu_user_us)) " + " (number(figures.server_cpu_system_us))
+        @match cell {
+            Cell::Absent => { td.number.first[first] { "–" } }
+            Cell::Wrong { .. } => { td.number.bad.first[first] { "wrong" } }
+            Cell::Failed { .. } => { td.number.bad.first[first] { "failed" } }
+            Cell::Measured(figures) => { td.number.first[first] { (number(column.of(figures))) } }
         }
-        td.number { (number(figures.requests_per_second.median)) }
     }
 }
 
@@ -417,7 +460,7 @@ mod tests {
     fn every_plot_can_be_heard() {
         let page = render(&sample::results());
         let plots = page.matches("<svg").count();
-        assert_eq!(plots, 3 + 2, "three figures and two questions");
+        assert_eq!(plots, 4 + 2, "four figures and two questions");
         assert_eq!(page.matches("role=\"img\"").count(), plots);
         assert_eq!(page.matches("<desc id=").count(), plots);
     }
@@ -426,8 +469,7 @@ mod tests {
     fn wrong_answers_have_an_example_and_no_bar() {
         let page = render(&sample::results());
         assert!(page.contains("http://www.example.org/new/10000"));
-        assert!(page.contains("WRONG: "));
-        // Three figures, one alternative with wrong answers in each.
+        // Three of the figures are of the target that it answers wrongly.
         assert_eq!(page.matches("wrong answers</text>").count(), 3);
     }
 }
