@@ -301,17 +301,19 @@ fn refusal(notes: &Path) -> Refusal {
     parse_refusal(&text)
 }
 
-/// Takes the place from `Syntax error on line 3 of FILE:` and the message from the lines after it.
+/// Takes the place from the last `Syntax error on line 3 of FILE:`, which is the innermost one when
+/// files include each other, and the message from what follows it.
 fn parse_refusal(text: &str) -> Refusal {
     const MARK: &str = "Syntax error on line ";
-    if let Some(at) = text.find(MARK) {
-        let mut lines = text[at + MARK.len()..].lines();
-        let first = lines.next().unwrap_or_default();
-        let place = first.split_once(" of ").and_then(|(line, file)| {
-            Some((PathBuf::from(file.trim_end_matches(':')), line.parse().ok()?))
-        });
-        let message: Vec<_> = lines.take_while(|line| !line.starts_with('[')).collect();
-        return Refusal { place, message: message.join(" ") };
+    let place_and_message = text.rfind(MARK).and_then(|at| {
+        let (line, rest) = text[at + MARK.len()..].split_once(" of ")?;
+        let (file, message) = rest.split_once(':')?;
+        Some(((PathBuf::from(file), line.parse().ok()?), message))
+    });
+    if let Some((place, message)) = place_and_message {
+        let lines = message.lines().take_while(|line| !line.starts_with('['));
+        let words: Vec<_> = lines.map(str::trim).filter(|line| !line.is_empty()).collect();
+        return Refusal { place: Some(place), message: words.join(" ") };
     }
     // Anything else that is no mere warning.
     let lines = text.lines().filter(|line| !line.contains(":warn]") && !line.is_empty());
@@ -328,6 +330,15 @@ mod tests {
                     AH00526: Syntax error on line 3 of /t/case.conf:\nRedirect to non-URL\n";
         let place = Some((PathBuf::from("/t/case.conf"), 3));
         let message = "Redirect to non-URL".to_owned();
+        assert_eq!(parse_refusal(text), Refusal { place, message });
+    }
+
+    #[test]
+    fn the_innermost_file_is_the_place() {
+        let text = "apache2: Syntax error on line 9 of /t/httpd.conf: Syntax error on line 2 of \
+                    /t/case.conf: </Location> without matching <Location> section\n";
+        let place = Some((PathBuf::from("/t/case.conf"), 2));
+        let message = "</Location> without matching <Location> section".to_owned();
         assert_eq!(parse_refusal(text), Refusal { place, message });
     }
 
