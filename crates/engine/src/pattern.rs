@@ -9,8 +9,8 @@ use std::sync::OnceLock;
 
 use milepost_pcre::{Captures, Case, CompileError, MatchError, Matcher, Regex};
 
-use analyze::{Facts, Key};
 pub(crate) use analyze::Reach;
+use analyze::{Facts, Key};
 
 use crate::index::{Handle, Subject};
 use crate::pool::{Pool, Str};

@@ -84,9 +84,7 @@ impl Builder<'_> {
         let draft = self.rewrite_draft(context);
         let waiting = std::mem::take(&mut draft.waiting);
         let first = draft.conditions.len() - waiting;
-        let follower =
-            draft.rules.last().is_some_and(|rule: &RewriteRule| rule.flags.has(Flags::CHAIN));
-        let filing = if follower {
+        let filing = if follows_every_time(&draft.rules) {
             Filing::Follower
         } else {
             let pattern = handle.filter(|_| !options.flags.has(Flags::NEGATED));
@@ -577,6 +575,13 @@ fn is_known_status(code: u16) -> bool {
 /// The rewrite part of a section, made if it is new.
 pub(super) fn rewrite_dir(dir: &mut DirDraft, directory: Str) -> &mut RewriteDir {
     dir.rewrite_dir.get_or_insert_with(|| RewriteDir { directory, ..RewriteDir::default() })
+}
+
+/// Whether the rule after these is tried only when the one before it has matched. A subrequest can
+/// pass over a chained redirect and go on to what follows.
+fn follows_every_time(rules: &[RewriteRule]) -> bool {
+    let chain = || rules.iter().rev().take_while(|rule| rule.flags.has(Flags::CHAIN));
+    chain().next().is_some() && !chain().any(|rule| rule.flags.skips_subrequests())
 }
 
 /// What groups of conditions could be filed under: all of an OR group, if they test one variable.

@@ -192,16 +192,14 @@ impl Run<'_> {
                 at = base + len;
                 continue;
             };
-            // The first rule of an inherited list can follow a chain that ends the list before it.
-            let after_chain = number == 0 && !forced && self.is_follower(place, base);
-            forced = false;
             at = base + number + 1;
-            if after_chain {
+            if !std::mem::take(&mut forced) && !is_reached(place, at - 1, hop.subrequest) {
                 continue;
             }
             let rule = &list.rules[number as usize];
             let flags = rule.flags;
-            if hop.subrequest && (flags.has(Flags::NO_SUBREQUEST) || flags.has(Flags::REDIRECT)) {
+            if hop.subrequest && flags.skips_subrequests() {
+                forced = is_follower(place, at);
                 continue;
             }
             match self.apply(list, rule, place, hop, marks, input) {
@@ -261,25 +259,9 @@ impl Run<'_> {
                 at += rule.extra.as_deref().map_or(0, |extra| extra.skip);
             }
             // A rule that follows a chain is filed nowhere: it runs because we stand before it.
-            forced = self.is_follower(place, at);
+            forced = is_follower(place, at);
         }
         passed
-    }
-
-    /// Whether the rule with this number through all lists follows a chained one.
-    fn is_follower(&self, place: Place<'_>, at: u32) -> bool {
-        let Some(before) = at.checked_sub(1) else { return false };
-        let rule = |mut number: usize| {
-            for list in place.lists {
-                if let Some(rule) = list.rules.get(number) {
-                    return Some(rule);
-                }
-                number -= list.rules.len();
-            }
-            None
-        };
-        rule(at as usize).is_some()
-            && rule(before as usize).is_some_and(|rule| rule.flags.has(Flags::CHAIN))
     }
 
     /// The string that the patterns of a place see.
@@ -617,6 +599,37 @@ impl Run<'_> {
         self.work.answer = url;
         Some(End::Internal)
     }
+}
+
+/// The rule with this number through all lists.
+fn rule_at<'l>(place: Place<'l>, mut number: usize) -> Option<&'l RewriteRule> {
+    for list in place.lists {
+        if let Some(rule) = list.rules.get(number) {
+            return Some(rule);
+        }
+        number -= list.rules.len();
+    }
+    None
+}
+
+/// Whether the rule follows a chained one.
+fn is_follower(place: Place<'_>, at: u32) -> bool {
+    let before = at.checked_sub(1).and_then(|before| rule_at(place, before as usize));
+    before.is_some_and(|rule| rule.flags.has(Flags::CHAIN)) && rule_at(place, at as usize).is_some()
+}
+
+/// Whether a rule that no matched rule led to is tried: it follows no chain, or only rules that a
+/// subrequest passes over.
+fn is_reached(place: Place<'_>, mut at: u32, subrequest: bool) -> bool {
+    while is_follower(place, at) {
+        at -= 1;
+        let passed_over =
+            rule_at(place, at as usize).is_some_and(|rule| rule.flags.skips_subrequests());
+        if !(subrequest && passed_over) {
+            return false;
+        }
+    }
+    true
 }
 
 /// Splits a query string off the rewritten string, or keeps, drops or joins the old one.

@@ -109,6 +109,11 @@ impl Flags {
         self.0 & flag.0 != 0
     }
 
+    /// Whether a subrequest passes the rule over: `NS`, and every redirect.
+    pub(crate) fn skips_subrequests(self) -> bool {
+        self.has(Flags::NO_SUBREQUEST) || self.has(Flags::REDIRECT)
+    }
+
     pub(crate) fn set(&mut self, flag: Flags) {
         self.0 |= flag.0;
     }

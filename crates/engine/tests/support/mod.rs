@@ -1,0 +1,122 @@
+//! A world made of a table, and a short way to load a site and ask it.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use milepost_engine::{
+    FileKind, LoadOptions, Loaded, Lookup, Outcome, Outside, Request, Scheme, Scratch, Site,
+    Version,
+};
+
+/// Files by path; a path that is the start of another is a directory.
+#[derive(Default)]
+pub(crate) struct Table {
+    pub(crate) files: HashMap<PathBuf, Vec<u8>>,
+}
+
+impl Table {
+    pub(crate) fn with(files: &[(&str, &str)]) -> Table {
+        let entry = |(path, text): &(&str, &str)| (PathBuf::from(path), text.as_bytes().to_vec());
+        Table { files: files.iter().map(entry).collect() }
+    }
+}
+
+impl Outside for Table {
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        self.files.get(path).cloned().ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    fn list(&self, directory: &Path) -> io::Result<Vec<PathBuf>> {
+        let below =
+            |path: &PathBuf| path.strip_prefix(directory).ok()?.iter().next().map(PathBuf::from);
+        let mut names: Vec<_> = self.files.keys().filter_map(below).collect();
+        names.sort();
+        names.dedup();
+        Ok(names)
+    }
+
+    fn kind(&self, path: &Path) -> FileKind {
+        let trailing_slash = path.as_os_str().as_encoded_bytes().ends_with(b"/");
+        match self.files.get(path) {
+            Some(text) if !trailing_slash => FileKind::File(text.len() as u64),
+            _ if self.files.keys().any(|file| file.starts_with(path) && file != path) => {
+                FileKind::Directory
+            }
+            _ => FileKind::Missing,
+        }
+    }
+
+    fn kind_of_link(&self, path: &Path) -> FileKind {
+        self.kind(path)
+    }
+
+    fn is_executable(&self, _path: &Path) -> bool {
+        false
+    }
+
+    fn random(&self) -> u64 {
+        4
+    }
+
+    fn environment(&self, _name: &str) -> Option<String> {
+        None
+    }
+
+    fn now(&self) -> (i64, i32) {
+        (1_795_246_205, 0)
+    }
+}
+
+/// Loads the directives of `text`.
+pub(crate) fn load(text: &str, outside: &dyn Outside, lookup: Lookup) -> Loaded {
+    let options = LoadOptions {
+        server_root: PathBuf::from("/srv"),
+        file: None,
+        defines: Vec::new(),
+        before: Vec::new(),
+        after: vec![text.to_owned()],
+        lookup,
+    };
+    Site::load(&options, outside)
+}
+
+/// A GET, as `301 http://…`, `404` or `200 /path`.
+pub(crate) fn ask(
+    site: &Site,
+    outside: &dyn Outside,
+    host: &str,
+    target: &str,
+    scratch: &mut Scratch,
+) -> String {
+    let fields: &[(&str, &[u8])] = &[("Host", host.as_bytes())];
+    let fields = SliceFields(fields);
+    let request = Request {
+        method: b"GET",
+        target: target.as_bytes(),
+        version: Version::Http11,
+        scheme: Scheme::Http,
+        fields: &fields,
+        local: ([127, 0, 0, 1], 80).into(),
+        remote: ([127, 0, 0, 1], 40_000).into(),
+    };
+    match site.decide(&request, outside, scratch).outcome {
+        Outcome::Redirect { status, location } => {
+            format!("{status} {}", String::from_utf8_lossy(location))
+        }
+        Outcome::Status(status) => status.to_string(),
+        Outcome::File { path } => format!("200 {}", String::from_utf8_lossy(path)),
+    }
+}
+
+struct SliceFields<'a>(&'a [(&'a str, &'a [u8])]);
+
+impl milepost_engine::Fields for SliceFields<'_> {
+    fn value(&self, name: &str) -> Option<std::borrow::Cow<'_, [u8]>> {
+        self.0.value(name)
+    }
+
+    fn count(&self, name: &str) -> usize {
+        self.0.count(name)
+    }
+}
