@@ -1,7 +1,9 @@
 //! Reasons to doubt a run, each with what to try: they are part of the result.
 
-use crate::results::{Results, Trial, Warning};
 use milepost_stats::bootstrap::TRIALS_MIN;
+
+use crate::layout::connections;
+use crate::results::{Results, Trial, Warning};
 
 /// Processes that wanted to run before the start, as a share of the cores.
 const LOAD_SHARE_MAX: f64 = 0.5;
@@ -60,11 +62,8 @@ pub(crate) fn doubts(results: &Results) -> Vec<Warning> {
 
 /// Returns alternatives, with connections, in most of whose trials the generator was busy.
 fn busy_alternatives(results: &Results) -> Vec<String> {
-    let mut connections: Vec<u32> = results.trials.iter().map(|trial| trial.connections).collect();
-    connections.sort_unstable();
-    connections.dedup();
     let mut busy = Vec::new();
-    for connections in connections {
+    for connections in connections(results) {
         for alternative in &results.alternatives {
             let trials: Vec<&Trial> = results
                 .trials

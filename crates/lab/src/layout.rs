@@ -1,5 +1,7 @@
 //! What the terminal's table and the report share: rows, columns, and how a number is written.
 
+use std::collections::BTreeSet;
+
 use milepost_stats::bootstrap::Interval;
 use milepost_stats::compare::Verdict;
 
@@ -92,18 +94,18 @@ pub(crate) fn cell_at(
 
 /// Returns the targets that were asked for.
 pub(crate) fn targets(results: &Results) -> Vec<Target> {
-    let mut targets: Vec<Target> = results.trials.iter().map(|trial| trial.target).collect();
-    targets.sort_unstable();
-    targets.dedup();
-    targets
+    sorted(results.trials.iter().map(|trial| trial.target))
+}
+
+/// Returns the targets that were asked for on so many connections.
+pub(crate) fn targets_on(results: &Results, connections: u32) -> Vec<Target> {
+    let trials = results.trials.iter().filter(|trial| trial.connections == connections);
+    sorted(trials.map(|trial| trial.target))
 }
 
 /// Returns the numbers of connections that were used.
 pub(crate) fn connections(results: &Results) -> Vec<u32> {
-    let mut connections: Vec<u32> = results.trials.iter().map(|trial| trial.connections).collect();
-    connections.sort_unstable();
-    connections.dedup();
-    connections
+    sorted(results.trials.iter().map(|trial| trial.connections))
 }
 
 /// Returns what the main tables and figures show: time and CPU on the fewest connections, requests a
@@ -185,10 +187,8 @@ pub(crate) fn wrong_groups(results: &Results) -> Vec<WrongGroup<'_>> {
         }
     }
     for group in &mut groups {
-        group.servers.sort_unstable();
-        group.servers.dedup();
-        group.targets.sort_unstable();
-        group.targets.dedup();
+        group.servers = sorted(group.servers.drain(..));
+        group.targets = sorted(group.targets.drain(..));
     }
     groups
 }
@@ -306,6 +306,11 @@ pub(crate) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
         Some((last, rest)) => format!("{} and {last}", rest.join(", ")),
         None => String::new(),
     }
+}
+
+/// Returns each value once, in order.
+fn sorted<T: Ord>(values: impl Iterator<Item = T>) -> Vec<T> {
+    values.collect::<BTreeSet<T>>().into_iter().collect()
 }
 
 fn grouped(value: f64) -> String {

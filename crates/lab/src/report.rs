@@ -16,7 +16,7 @@ use crate::analysis::{Answered, Cell, Figures, answers};
 use crate::experiment::Metric;
 use crate::layout::{
     Row, View, at, cell_at, columns, connections, control_text, count, listed, machine,
-    metric_title, number, ratio_text, rows, size, target_title, targets, unused_rules_view,
+    metric_title, number, ratio_text, rows, size, target_title, targets_on, unused_rules_view,
     version, views, wrong_groups,
 };
 use crate::results::{RESULT_FILE, Results};
@@ -303,7 +303,7 @@ impl Column {
 }
 
 fn cells(results: &Results, connections: u32, groups: &[Column]) -> Markup {
-    let targets = targets(results);
+    let targets = targets_on(results, connections);
     html! {
         table.cells {
             thead {

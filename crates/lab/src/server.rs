@@ -7,6 +7,8 @@
 mod apache;
 mod milepost;
 mod nginx;
+#[cfg(test)]
+mod tests;
 
 use std::env;
 use std::net::SocketAddr;
