@@ -16,7 +16,7 @@ mod tests;
 mod version;
 
 use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -33,7 +33,7 @@ use range::Part;
 use version::Version;
 
 /// The methods that a file answers to.
-const ALLOWED: &[u8] = b"HEAD,GET,POST,OPTIONS";
+pub(crate) const ALLOWED: &[u8] = b"HEAD,GET,POST,OPTIONS";
 
 /// The files of one worker.
 #[derive(Default)]
@@ -55,7 +55,15 @@ enum Source {
 
 impl Files {
     /// Makes `reply` the answer of the file at `path`.
-    pub(crate) fn answer(&mut self, request: &RequestHead<'_>, path: &[u8], reply: &mut Reply) {
+    ///
+    /// `seen` is what a look at the path has just shown, if there was one.
+    pub(crate) fn answer(
+        &mut self,
+        request: &RequestHead<'_>,
+        path: &[u8],
+        seen: Option<Metadata>,
+        reply: &mut Reply,
+    ) {
         match request.method {
             // Apache gives a file to a POST as well.
             b"GET" | b"HEAD" | b"POST" => {}
@@ -65,16 +73,16 @@ impl Files {
                 return reply.error(405);
             }
         }
-        match self.find(path) {
+        match self.find(path, seen) {
             Ok(found) => answer_found(request, found, reply),
             Err(error) => reply.error(status_of(&error)),
         }
     }
 
     /// Finds the file in memory or opens it.
-    fn find(&mut self, path: &[u8]) -> io::Result<Found> {
+    fn find(&mut self, path: &[u8], seen: Option<Metadata>) -> io::Result<Found> {
         let name = Path::new(OsStr::from_bytes(path));
-        let metadata = fs::metadata(name)?;
+        let metadata = seen.map_or_else(|| fs::metadata(name), Ok)?;
         if let Some((version, bytes)) = self.cache.find(path, &metadata) {
             return Ok(Found { version, content: Source::Memory(bytes) });
         }

@@ -16,6 +16,7 @@ mod page;
 mod reply;
 mod respond;
 mod server;
+mod site;
 mod status;
 mod worker;
 
@@ -24,3 +25,4 @@ pub use outside::FileSystem;
 pub use reply::Reply;
 pub use respond::{Peer, Respond};
 pub use server::{Running, ServeError, Server, Stopper};
+pub use site::SiteResponder;

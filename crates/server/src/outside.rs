@@ -1,12 +1,16 @@
 //! The world as the engine may ask for it: the file system, the environment and the clock of this
 //! machine.
 
+use std::cell::{Cell, RefCell};
 use std::fs::{self, Metadata};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use chrono::Local;
 use milepost_engine::{FileKind, Outside};
+use rustix::rand::{GetRandomFlags, getrandom};
 
 /// The real file system, environment and clock.
 #[derive(Debug, Clone, Copy, Default)]
@@ -29,6 +33,18 @@ impl Outside for FileSystem {
         fs::symlink_metadata(path).map_or(FileKind::Missing, |metadata| kind(&metadata))
     }
 
+    /// As Apache's `-x`: anybody may execute it, not only this process.
+    fn is_executable(&self, path: &Path) -> bool {
+        fs::metadata(path).is_ok_and(|metadata| metadata.mode() & 0o111 != 0)
+    }
+
+    fn random(&self) -> u64 {
+        let mut bytes = [0; 8];
+        // Fails only before the machine has gathered its first randomness; then any number will do.
+        let _ = getrandom(&mut bytes, GetRandomFlags::empty());
+        u64::from_ne_bytes(bytes)
+    }
+
     fn environment(&self, name: &str) -> Option<String> {
         std::env::var(name).ok()
     }
@@ -39,8 +55,72 @@ impl Outside for FileSystem {
     }
 }
 
+/// The file system, with a memory of the last thing looked at.
+///
+/// The engine looks whether there is a file, and then the file is answered with: one `stat` does for
+/// both. What is remembered must not outlive the request, so it is forgotten before each.
+#[derive(Default)]
+pub(crate) struct LastLook {
+    path: RefCell<Vec<u8>>,
+    seen: Cell<Option<Metadata>>,
+}
+
+impl LastLook {
+    pub(crate) fn forget(&self) {
+        self.seen.set(None);
+    }
+
+    /// Returns what was seen if the last look was at `path`.
+    pub(crate) fn take(&self, path: &[u8]) -> Option<Metadata> {
+        self.seen.take().filter(|_| *self.path.borrow() == path)
+    }
+}
+
+impl Outside for LastLook {
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        FileSystem.read(path)
+    }
+
+    fn list(&self, directory: &Path) -> io::Result<Vec<PathBuf>> {
+        FileSystem.list(directory)
+    }
+
+    fn kind(&self, path: &Path) -> FileKind {
+        let Ok(metadata) = fs::metadata(path) else {
+            self.forget();
+            return FileKind::Missing;
+        };
+        let kind = kind(&metadata);
+        let mut last = self.path.borrow_mut();
+        last.clear();
+        last.extend_from_slice(path.as_os_str().as_bytes());
+        self.seen.set(Some(metadata));
+        kind
+    }
+
+    fn kind_of_link(&self, path: &Path) -> FileKind {
+        FileSystem.kind_of_link(path)
+    }
+
+    fn is_executable(&self, path: &Path) -> bool {
+        FileSystem.is_executable(path)
+    }
+
+    fn random(&self) -> u64 {
+        FileSystem.random()
+    }
+
+    fn environment(&self, name: &str) -> Option<String> {
+        FileSystem.environment(name)
+    }
+
+    fn now(&self) -> (i64, i32) {
+        FileSystem.now()
+    }
+}
+
 /// Tells what was found.
-pub(crate) fn kind(metadata: &Metadata) -> FileKind {
+fn kind(metadata: &Metadata) -> FileKind {
     let kind = metadata.file_type();
     if kind.is_file() {
         FileKind::File(metadata.len())
@@ -76,6 +156,28 @@ mod tests {
         listed.sort();
         assert_eq!(listed, [file, link]);
         fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[test]
+    fn executable_is_what_anybody_may_execute() {
+        assert!(FileSystem.is_executable(Path::new("/bin/sh")));
+        assert!(!FileSystem.is_executable(Path::new("/etc/passwd")));
+        assert!(!FileSystem.is_executable(Path::new("/nonexistent")));
+        assert_ne!(FileSystem.random(), FileSystem.random());
+    }
+
+    #[test]
+    fn the_last_look_serves_one_path_once() {
+        let outside = LastLook::default();
+        assert_eq!(outside.kind(Path::new("/dev")), FileKind::Directory);
+        assert_eq!(outside.kind(Path::new("/dev/null")), FileKind::Other);
+        assert!(outside.take(b"/dev").is_none());
+        assert_eq!(outside.kind(Path::new("/dev/null")), FileKind::Other);
+        assert!(outside.take(b"/dev/null").is_some());
+        assert!(outside.take(b"/dev/null").is_none());
+        outside.kind(Path::new("/dev/null"));
+        outside.forget();
+        assert!(outside.take(b"/dev/null").is_none());
     }
 
     #[test]

@@ -231,7 +231,7 @@ fn get(files: &mut Files, path: &Path, method: &str, fields: &str) -> Answer {
     let mut lines = Vec::new();
     let head = parse(head.as_bytes(), &HeadLimits::default(), &mut lines).unwrap().unwrap();
     let mut reply = Reply::default();
-    files.answer(&head, path.as_os_str().as_bytes(), &mut reply);
+    files.answer(&head, path.as_os_str().as_bytes(), None, &mut reply);
     let mut content = Vec::new();
     if let Some((file, offset, length)) = reply.take_content(&mut content) {
         use std::os::unix::fs::FileExt;

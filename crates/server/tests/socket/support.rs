@@ -117,16 +117,6 @@ impl Client {
         start.elapsed()
     }
 
-    /// Whether the server neither closes nor says anything for a while.
-    pub(crate) fn is_quiet(&mut self, pause: Duration) -> bool {
-        self.stream.set_read_timeout(Some(pause)).unwrap();
-        let mut byte = [0];
-        match self.stream.read(&mut byte) {
-            Ok(_) => false,
-            Err(error) => matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut),
-        }
-    }
-
     /// Says that nothing more will be sent.
     pub(crate) fn finish(&self) {
         self.stream.shutdown(std::net::Shutdown::Write).unwrap();
