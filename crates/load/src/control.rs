@@ -1,12 +1,13 @@
 //! The wires between a run and whoever started it: stop early, watch progress.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// Shared by the caller and the worker threads. Workers look at it about ten times a second and
 /// add to it about as often, so it costs the run nothing.
 #[derive(Debug, Default)]
 pub struct Control {
-    stop: AtomicBool,
+    stop: Arc<AtomicBool>,
     measuring: AtomicBool,
     answered: AtomicU64,
     wrong: AtomicU64,
@@ -31,6 +32,12 @@ impl Control {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// A control that stops the run when `flag` becomes true, such as by a signal.
+    #[must_use]
+    pub fn stopped_by(flag: Arc<AtomicBool>) -> Self {
+        Self { stop: flag, ..Self::default() }
     }
 
     /// Asks the run to end now. It reports what it has measured so far.

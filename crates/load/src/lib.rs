@@ -19,6 +19,8 @@ mod run;
 mod schedule;
 mod summary;
 mod target;
+mod url;
+mod url_list;
 mod wire;
 mod worker;
 
@@ -33,3 +35,5 @@ pub use report::{
 };
 pub use run::run;
 pub use target::{Expectation, STATUS_WRONG_MIN, Target};
+pub use url::{HttpUrl, UrlError, UrlErrorKind};
+pub use url_list::{ListedUrl, UrlListError, UrlListErrorKind, parse_url_list};
