@@ -112,7 +112,7 @@ pub(super) fn bars(results: &Results, view: View, id: usize) -> Markup {
             aria-labelledby=(format!("bars-{id}-title bars-{id}-text")) {
             title id=(format!("bars-{id}-title")) { (view.title(results)) }
             desc id=(format!("bars-{id}-text")) { (description(results, view)) }
-            (axis(scale, height, |value| number_of_decade(value)))
+            (axis(scale, height, number_of_decade))
             @for (top, line) in placed {
                 @match line {
                     Line::Heading(title) => {
