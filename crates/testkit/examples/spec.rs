@@ -1,16 +1,19 @@
-//! Runs the corpus on real httpd; with `--bless`, writes its answers as the expectations.
+//! Runs the corpus, on real httpd or on the engine; writes httpd's answers as the expectations.
 //!
-//! `spec [--bless] [AREA…]` exits with 0 when all is as expected, 1 when not, 2 when it cannot run.
+//! `spec [--bless] [--engine httpd|scan|index] [AREA…]` exits with 0 when all is as expected, 1 when
+//! not, 2 when it cannot run. Known differences count for the engine only.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for people")]
 
 use std::error::Error;
 use std::process::ExitCode;
 
+use milepost_engine::Lookup;
+use milepost_testkit::httpd::Program;
 use milepost_testkit::known::KnownDifferences;
-use milepost_testkit::{Case, Engine, Judge, bless, case, spec};
+use milepost_testkit::{Case, Engine, Judge, Milepost, bless, case, spec};
 
 fn main() -> ExitCode {
-    match run(std::env::args().skip(1).collect()) {
+    match run() {
         Ok(code) => code,
         Err(error) => {
             eprintln!("spec: {error}");
@@ -19,9 +22,16 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(mut areas: Vec<String>) -> Result<ExitCode, Box<dyn Error>> {
-    let blessing = areas.iter().any(|argument| argument == "--bless");
-    areas.retain(|argument| argument != "--bless");
+fn run() -> Result<ExitCode, Box<dyn Error>> {
+    let (mut blessing, mut engine, mut areas) = (false, "httpd".to_owned(), Vec::new());
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--bless" => blessing = true,
+            "--engine" => engine = arguments.next().ok_or("--engine needs a name")?,
+            _ => areas.push(argument),
+        }
+    }
     let judge = Judge::new()?;
     let mut cases: Vec<Case> = Vec::new();
     for file in case::spec_files(&spec::directory())? {
@@ -46,7 +56,19 @@ fn run(mut areas: Vec<String>) -> Result<ExitCode, Box<dyn Error>> {
         }
         cases.extend(case::parse(&file, &text)?);
     }
-    let report = spec::run(&judge, &cases, &KnownDifferences::default())?;
+    let lookup = match engine.as_str() {
+        "httpd" => None,
+        "scan" => Some(Lookup::Scan),
+        "index" => Some(Lookup::Index),
+        other => return Err(format!("no engine is called {other:?}: httpd, scan, index").into()),
+    };
+    let report = match lookup {
+        None => spec::run(&judge, &cases, &KnownDifferences::default())?,
+        Some(lookup) => {
+            let known = KnownDifferences::read(&spec::directory())?;
+            spec::run(&Milepost::new(lookup, Program::find()?), &cases, &known)?
+        }
+    };
     println!("{report}");
     Ok(ExitCode::from(u8::from(!report.is_clean())))
 }

@@ -12,16 +12,31 @@ use crate::case::SpecError;
 /// The name of the file in the spec directory.
 pub const FILE_NAME: &str = "known-differences.toml";
 
-/// One entry.
+/// One entry. What it names must all hold for a check that it covers.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Difference {
     /// `area/name of the case`, or `area/*` for every case of the area.
-    pub case: String,
-    /// The request-target as written in the case; every request of the case when left out.
+    pub case: Option<String>,
+    /// The request-target as written in the case.
     pub target: Option<String>,
+    /// A part of what milepost says when it refuses the configuration.
+    pub refused: Option<String>,
     /// Why it is so, and why that is right or when it will end.
     pub reason: String,
+}
+
+/// A check that came out otherwise than expected.
+#[derive(Debug, Clone, Copy)]
+pub struct Seen<'a> {
+    /// The area of the case.
+    pub area: &'a str,
+    /// The name of the case.
+    pub name: &'a str,
+    /// The request-target as written, unless the check is about the configuration.
+    pub target: Option<&'a str>,
+    /// What was said, if the configuration was refused.
+    pub refused: Option<&'a str>,
 }
 
 /// The whole list.
@@ -60,25 +75,44 @@ impl KnownDifferences {
             Ok(written) => written,
             Err(error) => return Err(SpecError::Toml { file, error }),
         };
-        if let Some(entry) = written.difference.iter().find(|entry| entry.reason.trim().is_empty())
-        {
-            let what = "gives no reason".to_owned();
-            return Err(SpecError::Case { file, case: entry.case.clone(), what });
+        for entry in &written.difference {
+            let what = match entry {
+                Difference { case: None, refused: None, .. } => "names neither case nor refusal",
+                Difference { reason, .. } if reason.trim().is_empty() => "gives no reason",
+                _ => continue,
+            };
+            return Err(SpecError::Case { file, case: entry.to_string(), what: what.to_owned() });
         }
         Ok(KnownDifferences { entries: written.difference })
     }
 
-    /// Returns the number of the first entry that covers a request.
-    pub fn find(&self, area: &str, name: &str, target: Option<&str>) -> Option<usize> {
-        self.entries.iter().position(|entry| entry.covers(area, name, target))
+    /// Returns the number of the first entry that covers what was seen.
+    pub fn find(&self, seen: Seen<'_>) -> Option<usize> {
+        self.entries.iter().position(|entry| entry.covers(seen))
     }
 }
 
 impl Difference {
-    fn covers(&self, area: &str, name: &str, target: Option<&str>) -> bool {
-        let Some((own_area, own_name)) = self.case.split_once('/') else { return false };
-        let same_target = self.target.is_none() || self.target.as_deref() == target;
-        own_area == area && (own_name == "*" || own_name == name) && same_target
+    fn covers(&self, seen: Seen<'_>) -> bool {
+        let case = self.case.as_deref().is_none_or(|case| match case.split_once('/') {
+            Some((area, name)) => area == seen.area && (name == "*" || name == seen.name),
+            None => false,
+        });
+        let target = self.target.is_none() || self.target.as_deref() == seen.target;
+        let refused = self
+            .refused
+            .as_deref()
+            .is_none_or(|part| seen.refused.is_some_and(|message| message.contains(part)));
+        case && target && refused
+    }
+}
+
+impl std::fmt::Display for Difference {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let parts = [("case", &self.case), ("target", &self.target), ("refused", &self.refused)];
+        let parts = parts.iter().filter_map(|(name, part)| Some((name, part.as_deref()?)));
+        let parts: Vec<_> = parts.map(|(name, part)| format!("{name} {part:?}")).collect();
+        f.write_str(&parts.join(", "))
     }
 }
 
@@ -89,18 +123,22 @@ mod tests {
     #[test]
     fn entries_cover_requests_cases_and_areas() {
         let list = "[[difference]]\ncase = 'a/one'\ntarget = '/x'\nreason = 'r'\n\
-                    [[difference]]\ncase = 'b/*'\nreason = 'r'\n";
+                    [[difference]]\ncase = 'b/*'\nreason = 'r'\n\
+                    [[difference]]\nrefused = 'not yet'\nreason = 'r'\n";
         let known = KnownDifferences::parse(Path::new("k.toml"), list).unwrap();
-        assert_eq!(known.find("a", "one", Some("/x")), Some(0));
-        assert_eq!(known.find("a", "one", Some("/y")), None);
-        assert_eq!(known.find("b", "any", None), Some(1));
-        assert_eq!(known.find("c", "any", None), None);
+        let seen = Seen { area: "a", name: "one", target: Some("/x"), refused: None };
+        assert_eq!(known.find(seen), Some(0));
+        assert_eq!(known.find(Seen { target: Some("/y"), ..seen }), None);
+        assert_eq!(known.find(Seen { area: "b", ..seen }), Some(1));
+        assert_eq!(known.find(Seen { area: "c", ..seen }), None);
+        assert_eq!(known.find(Seen { area: "c", refused: Some("x: not yet"), ..seen }), Some(2));
     }
 
     #[test]
     fn an_entry_needs_a_reason() {
         let list = "[[difference]]\ncase = 'a/one'\nreason = ' '\n";
         let error = KnownDifferences::parse(Path::new("k.toml"), list).unwrap_err();
-        assert_eq!(error.to_string(), "k.toml: case \"a/one\": gives no reason");
+        let expected = "k.toml: case \"case \\\"a/one\\\"\": gives no reason";
+        assert_eq!(error.to_string(), expected);
     }
 }

@@ -1,8 +1,9 @@
 //! Proves that milepost gives Apache's own answers: cases, real httpd, comparison. For tests only.
 //!
 //! A [`Case`] is a configuration, a tree of files, requests and the answers to them. An [`Engine`]
-//! answers cases: [`Judge`] is real httpd. [`spec::run`] compares an engine with the corpus in
-//! `spec/`; [`bless`] writes the corpus's expectations from real httpd.
+//! answers cases: [`Judge`] is real httpd, [`Milepost`] is the engine of this workspace, by scan or
+//! by index. [`spec::run`] compares an engine with the corpus in `spec/`; [`bless`] writes the
+//! corpus's expectations from real httpd.
 
 pub mod answer;
 pub mod bless;
@@ -10,10 +11,12 @@ pub mod bytes;
 pub mod case;
 pub mod client;
 pub mod directory;
+pub mod disk;
 pub mod engine;
 pub mod httpd;
 pub mod judge;
 pub mod known;
+pub mod milepost;
 pub mod spec;
 pub mod stage;
 
@@ -21,3 +24,4 @@ pub use answer::{Answer, Expected};
 pub use case::{Ask, Case, Exchange, Scope};
 pub use engine::{Engine, Verdict};
 pub use judge::Judge;
+pub use milepost::Milepost;

@@ -8,7 +8,10 @@ use crate::answer::Expected;
 use crate::bytes;
 use crate::case::{Ask, Case};
 use crate::engine::{Engine, EngineError, Verdict};
-use crate::known::KnownDifferences;
+use crate::known::{KnownDifferences, Seen};
+
+/// How a refusal begins, in reports.
+const REFUSED: &str = "refused: ";
 
 /// Returns the spec directory of this workspace.
 pub fn directory() -> PathBuf {
@@ -84,7 +87,13 @@ pub fn run(
                 continue;
             };
             let target = check.ask.map(|ask| bytes::write(&ask.target));
-            if let Some(entry) = known.find(&case.area, &case.name, target.as_deref()) {
+            let seen = Seen {
+                area: &case.area,
+                name: &case.name,
+                target: target.as_deref(),
+                refused: got.strip_prefix(REFUSED),
+            };
+            if let Some(entry) = known.find(seen) {
                 differs[entry] = true;
                 counts.known += 1;
                 continue;
@@ -101,8 +110,7 @@ pub fn run(
     }
     for (entry, differs) in known.entries.iter().zip(differs) {
         if !differs {
-            let target = entry.target.as_deref().unwrap_or("every request");
-            report.gone.push(format!("{} ({target})", entry.case));
+            report.gone.push(entry.to_string());
         }
     }
     Ok(report)
@@ -119,10 +127,10 @@ fn compare(case: &Case, verdict: Verdict) -> Vec<Check<'_>> {
     match (&case.refused, verdict) {
         (Some(_), Verdict::Refused(_)) => whole(None),
         (Some(message), Verdict::Answers(_)) => {
-            whole(Some((format!("refused: {message}"), "accepted".to_owned())))
+            whole(Some((format!("{REFUSED}{message}"), "accepted".to_owned())))
         }
         (None, Verdict::Refused(message)) => {
-            whole(Some(("accepted".to_owned(), format!("refused: {message}"))))
+            whole(Some(("accepted".to_owned(), format!("{REFUSED}{message}"))))
         }
         (None, Verdict::Answers(answers)) => {
             let pairs = case.exchanges.iter().zip(answers);

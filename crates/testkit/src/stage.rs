@@ -155,18 +155,21 @@ impl Plot {
             std::os::unix::fs::symlink(self.fill(target), self.root.join(path))?;
         }
         std::fs::write(self.root.join("case.conf"), self.fill(&case.config))?;
-        std::fs::write(self.root.join("site.conf"), self.site(&documents))
+        std::fs::write(self.root.join("site.conf"), self.site(case, &documents))
     }
 
     /// The case's own file is included, so that line numbers in messages are those of its text.
-    fn site(&self, documents: &Path) -> String {
+    fn site(&self, case: &Case, documents: &Path) -> String {
         let documents = documents.display();
+        // Without such a file there is nothing to allow, and one path less for the engine to take.
+        let dotted = |path: &&String| path.rsplit('/').next().is_some_and(|n| n.starts_with('.'));
+        let overrides = if case.files.keys().any(|path| dotted(&path)) { "All" } else { "None" };
         let body = format!(
             "ServerName {HOST}\n\
              DocumentRoot \"{documents}\"\n\
              <Directory \"{documents}\">\n\
              Require all granted\n\
-             AllowOverride All\n\
+             AllowOverride {overrides}\n\
              Options FollowSymLinks\n\
              </Directory>\n\
              Include \"{}/case.conf\"\n",

@@ -1,0 +1,156 @@
+//! Runs cases on the engine of this workspace, without a socket.
+//!
+//! Each case is loaded from the same text that httpd gets, minus what only a process needs. A panic
+//! is an answer like any other, a wrong one, so that one bad case does not hide the rest.
+
+use std::fmt::Write;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+use milepost_engine::{
+    Decision, LoadOptions, Lookup, Outcome, Request, Scheme, Scratch, Severity, Site, Version,
+};
+
+use crate::answer::Answer;
+use crate::case::{Ask, Case};
+use crate::disk::Disk;
+use crate::engine::{Engine, EngineError, Verdict};
+use crate::httpd::Program;
+use crate::judge::{filled, served};
+use crate::stage::{Plot, Stage};
+
+/// Cases laid out at a time, so that few files are on disk at once.
+const BATCH: usize = 200;
+/// Nobody listens on it: the engine only hears of it.
+const PORT: u16 = 40_080;
+/// The client's end of the connections that there are not.
+const REMOTE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 50_000);
+
+/// The engine, with one way to find rules.
+#[derive(Debug)]
+pub struct Milepost {
+    lookup: Lookup,
+    program: Program,
+}
+
+impl Milepost {
+    /// Makes an engine that finds rules by `lookup`; `program` names the modules to load.
+    pub fn new(lookup: Lookup, program: Program) -> Milepost {
+        Milepost { lookup, program }
+    }
+
+    fn run_case(&self, case: &Case, plot: &Plot) -> Result<Verdict, EngineError> {
+        let options = LoadOptions {
+            server_root: plot.root().to_owned(),
+            file: Some(plot.write_site_conf(&self.program)?),
+            defines: Vec::new(),
+            before: Vec::new(),
+            after: Vec::new(),
+            lookup: self.lookup,
+        };
+        let loaded = match catch_unwind(|| Site::load(&options, &Disk)) {
+            Ok(loaded) => loaded,
+            Err(_) => return Ok(Verdict::Refused("panicked while loading".to_owned())),
+        };
+        let Some(site) = loaded.site else {
+            let errors =
+                loaded.diagnostics.iter().filter(|found| found.severity == Severity::Error);
+            let mut text = String::new();
+            for error in errors {
+                let separator = if text.is_empty() { "" } else { "; " };
+                write!(text, "{separator}line {}: {}", error.line, error.message)
+                    .expect("writes to a String");
+            }
+            let text = String::from_utf8_lossy(&plot.blank(text.as_bytes())).into_owned();
+            return Ok(Verdict::Refused(text));
+        };
+        let mut scratch = Scratch::default();
+        let asks = case.exchanges.iter().map(|exchange| &exchange.ask);
+        let answers = asks.map(|ask| {
+            let ask = filled(ask, plot);
+            let decided =
+                catch_unwind(AssertUnwindSafe(|| decide(&site, &ask, case, plot, &mut scratch)));
+            decided.unwrap_or_else(|_| {
+                // What a panic left in the buffers is of no use.
+                scratch = Scratch::default();
+                Err("panicked while deciding".to_owned())
+            })
+        });
+        Ok(Verdict::Answers(answers.collect()))
+    }
+}
+
+impl Engine for Milepost {
+    fn name(&self) -> &str {
+        match self.lookup {
+            Lookup::Scan => "milepost, by scan",
+            Lookup::Index => "milepost, by index",
+        }
+    }
+
+    fn run(&self, cases: &[&Case]) -> Result<Vec<Verdict>, EngineError> {
+        let mut verdicts = Vec::with_capacity(cases.len());
+        for batch in cases.chunks(BATCH) {
+            let stage = Stage::new(batch, PORT)?;
+            for (case, plot) in batch.iter().zip(stage.plots()) {
+                verdicts.push(self.run_case(case, plot)?);
+            }
+        }
+        Ok(verdicts)
+    }
+}
+
+fn decide(
+    site: &Site,
+    ask: &Ask,
+    case: &Case,
+    plot: &Plot,
+    scratch: &mut Scratch,
+) -> Result<Answer, String> {
+    let local = plot
+        .socket(ask.address.as_deref())
+        .ok_or_else(|| format!("{:?} is no IPv4 address", ask.address))?;
+    let fields: Vec<(&str, &[u8])> =
+        ask.fields.iter().map(|(name, value)| (name.as_str(), value.as_slice())).collect();
+    let request = Request {
+        method: ask.method.as_bytes(),
+        target: &ask.target,
+        version: if ask.minor == 0 { Version::Http10 } else { Version::Http11 },
+        scheme: Scheme::Http,
+        fields: &SentFields(&fields),
+        local,
+        remote: REMOTE,
+    };
+    Ok(answer(&site.decide(&request, &Disk, scratch), ask, case, plot))
+}
+
+fn answer(decision: &Decision<'_>, ask: &Ask, case: &Case, plot: &Plot) -> Answer {
+    match decision.outcome {
+        Outcome::Redirect { status, location } => {
+            Answer { status, location: Some(plot.blank(location)), ..Answer::default() }
+        }
+        Outcome::Status(status) => Answer { status, ..Answer::default() },
+        Outcome::File { path } => {
+            let content = std::str::from_utf8(path).map(|path| std::fs::read(Path::new(path)));
+            let content = match content {
+                Ok(Ok(content)) if ask.method != "HEAD" => content,
+                _ => Vec::new(),
+            };
+            Answer { status: 200, served: served(&content, case, plot), ..Answer::default() }
+        }
+    }
+}
+
+/// The field lines of a request, as the engine asks for them.
+struct SentFields<'a>(&'a [(&'a str, &'a [u8])]);
+
+impl milepost_engine::Fields for SentFields<'_> {
+    fn value(&self, name: &str) -> Option<std::borrow::Cow<'_, [u8]>> {
+        self.0.value(name)
+    }
+
+    fn count(&self, name: &str) -> usize {
+        self.0.count(name)
+    }
+}
