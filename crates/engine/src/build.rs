@@ -24,7 +24,9 @@ use crate::diagnostic::{Diagnostic, Severity};
 use crate::index::Lookup;
 use crate::outside::Outside;
 use crate::pool::{Pool, Str};
-use crate::program::{DirConfig, Map, Program, RewriteDir, RewriteOptions, Scope, Server};
+use crate::program::{
+    DirConfig, Map, Names, Override, Program, RewriteDir, RewriteOptions, Scope, Server,
+};
 use crate::settings::Settings;
 
 pub(crate) use alias::is_url;
@@ -57,6 +59,45 @@ pub(crate) fn build(
     (program, builder.diagnostics)
 }
 
+/// Builds what the `.htaccess` file at `path` says for `directory`, which ends in `/`. `None` when a
+/// diagnostic is an error.
+pub(crate) fn build_htaccess(
+    program: &Program,
+    path: &[u8],
+    text: Vec<u8>,
+    directory: &[u8],
+    allowed: &Arc<Override>,
+    outside: &dyn Outside,
+) -> (Option<DirConfig>, Vec<Diagnostic>) {
+    let mut builder = Builder {
+        outside,
+        lookup: program.lookup,
+        pool: Pool::default(),
+        diagnostics: Vec::new(),
+        settings: Settings {
+            server_root: program.settings.server_root.clone(),
+            ..Settings::default()
+        },
+        names: program.names.clone(),
+        allowed: Some(Arc::clone(allowed)),
+        servers: vec![ServerDraft::default()],
+        including: Vec::new(),
+        noted: Vec::new(),
+    };
+    let mut dir = DirDraft::default();
+    let mut context = Context {
+        scope: Scope::Htaccess,
+        server: 0,
+        directory: Arc::from(directory),
+        dir: &mut dir,
+    };
+    builder.read_text(bytes_to_path(path), text, &mut context);
+    let mut config = builder.finish_dir(dir);
+    let failed = builder.diagnostics.iter().any(|found| found.severity == Severity::Error);
+    config.adopt(&Arc::new(builder.pool));
+    ((!failed).then_some(config), builder.diagnostics)
+}
+
 /// The state of one load.
 struct Builder<'o> {
     outside: &'o dyn Outside,
@@ -64,10 +105,9 @@ struct Builder<'o> {
     pool: Pool,
     diagnostics: Vec<Diagnostic>,
     settings: Settings,
-    /// `Define` and `-D`.
-    defines: HashMap<Vec<u8>, Vec<u8>>,
-    /// Modules that `LoadModule` named.
-    modules: Vec<Vec<u8>>,
+    names: Names,
+    /// What this `.htaccess` file may say; `None` for the configuration itself.
+    allowed: Option<Arc<Override>>,
     servers: Vec<ServerDraft>,
     /// Files being included, to find loops.
     including: Vec<PathBuf>,
@@ -98,7 +138,7 @@ struct DirDraft {
     rewrite: rewrite::RewriteDraft,
     /// Made by the first directive of mod_rewrite.
     rewrite_dir: Option<RewriteDir>,
-    files: Vec<Arc<crate::program::Section>>,
+    files: Vec<crate::program::Part<crate::program::Section>>,
 }
 
 /// Where the builder is while it reads directives.
@@ -107,7 +147,7 @@ struct Context<'c> {
     /// The number of the server.
     server: usize,
     /// The section's path as configured (`<Directory /x>`: `/x/`), for mod_rewrite.
-    directory: Str,
+    directory: Arc<[u8]>,
     dir: &'c mut DirDraft,
 }
 
@@ -132,8 +172,8 @@ impl<'o> Builder<'o> {
             pool: Pool::default(),
             diagnostics: Vec::new(),
             settings: Settings { server_root: options.server_root.clone(), ..Settings::default() },
-            defines: defines.collect(),
-            modules: Vec::new(),
+            names: Names { defines: defines.collect(), modules: Vec::new() },
+            allowed: None,
             servers: vec![ServerDraft::default()],
             including: Vec::new(),
             noted: Vec::new(),
@@ -161,7 +201,8 @@ impl<'o> Builder<'o> {
         }
         let pool = std::mem::take(&mut self.pool);
         let settings = std::mem::take(&mut self.settings);
-        Some(Program { pool, settings, servers })
+        let names = std::mem::take(&mut self.names);
+        Some(Program { pool, settings, servers, names, lookup: self.lookup })
     }
 
     /// A path of the configuration, made absolute.

@@ -1,12 +1,17 @@
 //! What is to be answered, and which rule said so.
 
+use std::fmt;
+use std::path::Path;
+
+use crate::pool::Pool;
+
 /// The answer to one request. Borrows the location and the path from the scratch it was made in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Decision<'s> {
     /// What to answer.
     pub outcome: Outcome<'s>,
     /// The directive that answered, if one did.
-    pub rule: Option<Place>,
+    pub rule: Option<Rule<'s>>,
 }
 
 /// The kinds of answer.
@@ -28,9 +33,42 @@ pub enum Outcome<'s> {
     },
 }
 
-/// Where a directive stands: resolve it with [`crate::Site::describe`].
+/// A directive that answered.
+#[derive(Clone, Copy)]
+pub struct Rule<'s> {
+    pub(crate) pool: &'s Pool,
+    pub(crate) place: Place,
+}
+
+impl<'s> Rule<'s> {
+    /// The file that the directive stands in.
+    pub fn file(&self) -> &'s Path {
+        self.pool.path(self.place.file)
+    }
+
+    /// The line that it begins on, from 1. Costs a pass over the file.
+    pub fn line(&self) -> u32 {
+        self.pool.describe(self.place).1
+    }
+}
+
+impl PartialEq for Rule<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.place == other.place && self.file() == other.file()
+    }
+}
+
+impl Eq for Rule<'_> {}
+
+impl fmt::Debug for Rule<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file().display(), self.line())
+    }
+}
+
+/// Where a directive stands in the text of its pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place {
+pub(crate) struct Place {
     pub(crate) file: u32,
     pub(crate) offset: u32,
 }

@@ -10,6 +10,7 @@ mod alias;
 mod condition;
 mod directory;
 mod expand;
+mod htaccess;
 mod identity;
 mod rewrite;
 mod target;
@@ -22,9 +23,10 @@ use std::sync::Arc;
 use milepost_http::path::{self, BadPath, EncodedSlashes, Slashes};
 use milepost_pcre::{Captures, Matcher};
 
-use crate::decision::{Decision, Outcome, Place};
+use crate::decision::{Decision, Outcome, Place, Rule};
 use crate::index::Candidates;
 use crate::outside::{FileKind, Outside};
+use crate::pool::Pool;
 use crate::program::{DirConfig, Program, Server};
 use crate::request::Request;
 
@@ -45,12 +47,15 @@ struct Work {
     answer: Vec<u8>,
     /// The string that the last condition matched, and where.
     condition: Capture,
+    /// The text of the rule that decided, if it is not the program's.
+    rule_text: Option<Arc<Pool>>,
     /// Spare buffers, taken and put back.
     spare: Vec<Vec<u8>>,
     /// Merged configurations by server and sections.
     merged: HashMap<Box<[u32]>, Arc<DirConfig>>,
     /// Sections that apply, while they are collected.
     sections: Vec<u32>,
+    htaccess: htaccess::Cache,
 }
 
 /// A string and the groups of a match in it.
@@ -145,7 +150,7 @@ struct Run<'r> {
     host_port: Option<u16>,
     work: &'r mut Work,
     /// The directive that decided.
-    rule: Option<Place>,
+    rule: Option<(Place, Option<Arc<Pool>>)>,
     /// Internal redirects so far, and how deep in subrequests we are.
     redirects: u32,
     subrequests: u32,
@@ -192,7 +197,10 @@ pub(crate) fn decide<'s>(
     while end == End::Internal {
         end = run.internal_redirect(hop);
     }
-    let rule = run.rule;
+    let (place, text) = run.rule.map_or((None, None), |(place, text)| (Some(place), text));
+    work.rule_text = text;
+    let pool = work.rule_text.as_deref().unwrap_or(&program.pool);
+    let rule = place.map(|place| Rule { pool, place });
     let outcome = match end {
         End::Redirect(status) if has_control(&work.answer) => {
             // A field value with a control byte never leaves httpd either (AH02430).

@@ -20,11 +20,11 @@ mod site;
 mod wildcard;
 
 pub use build::LoadOptions;
-pub use decision::{Decision, Outcome, Place};
+pub use decision::{Decision, Outcome, Rule};
 pub use diagnostic::{Diagnostic, Severity};
 pub use eval::Scratch;
 pub use index::Lookup;
-pub use outside::{FileKind, Outside};
+pub use outside::{FileKind, Outside, Stamp};
 pub use request::{Fields, NoFields, Request, Scheme, Version};
 pub use settings::{Listen, Settings};
 pub use site::{Loaded, Site};

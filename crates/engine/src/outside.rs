@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::diagnostic::Diagnostic;
+
 /// The world outside, as the engine needs it. The server implements it over the file system; tests
 /// over a table.
 pub trait Outside {
@@ -17,6 +19,15 @@ pub trait Outside {
     /// # Errors
     /// As the file system reports them.
     fn list(&self, directory: &Path) -> io::Result<Vec<PathBuf>>;
+
+    /// Tells which version of a regular file stands at `path`; `None` if there is none.
+    ///
+    /// # Errors
+    /// When something is there that may not be looked at.
+    fn stamp(&self, path: &Path) -> io::Result<Option<Stamp>>;
+
+    /// Takes what is wrong with a `.htaccess` file that a request met. Such requests end in a 500.
+    fn report(&self, diagnostics: &[Diagnostic]);
 
     /// Tells what stands at `path`, following symbolic links.
     fn kind(&self, path: &Path) -> FileKind;
@@ -35,6 +46,17 @@ pub trait Outside {
 
     /// Returns the time as seconds since the epoch, and the offset of local time from UTC in seconds.
     fn now(&self) -> (i64, i32);
+}
+
+/// What changes when a file does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stamp {
+    /// Device and number of the file.
+    pub inode: (u64, u64),
+    /// Length in bytes.
+    pub len: u64,
+    /// Last change, in nanoseconds since the epoch.
+    pub modified_ns: i128,
 }
 
 /// What stands at a path.

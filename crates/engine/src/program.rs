@@ -7,6 +7,7 @@ mod access;
 mod alias;
 mod directory;
 mod map;
+mod part;
 mod rewrite;
 mod section;
 
@@ -16,8 +17,9 @@ use std::sync::Arc;
 
 pub(crate) use access::{Access, Order, Require};
 pub(crate) use alias::{AliasList, AliasMatcher, AliasRule};
-pub(crate) use directory::{DirConfig, RewriteDir};
+pub(crate) use directory::{DirConfig, Options, Override, RewriteDir};
 pub(crate) use map::{InternalMap, Map, TextMap};
+pub(crate) use part::Part;
 pub(crate) use rewrite::{
     BackrefEscape, Comparison, Condition, Effect, Extra, FileTest, Flags, RewriteList,
     RewriteOptions, RewriteRule, Substitution, Test,
@@ -25,6 +27,7 @@ pub(crate) use rewrite::{
 pub(crate) use section::{Scope, Section, SectionMatcher};
 
 use crate::decision::Place;
+use crate::index::Lookup;
 use crate::pool::{Pool, Str};
 use crate::settings::Settings;
 
@@ -35,6 +38,18 @@ pub(crate) struct Program {
     pub(crate) settings: Settings,
     /// The main server, then the virtual hosts in order.
     pub(crate) servers: Vec<Server>,
+    /// What `<IfDefine>`, `${…}` and `<IfModule>` in `.htaccess` files go by.
+    pub(crate) names: Names,
+    pub(crate) lookup: Lookup,
+}
+
+/// Names that later text can ask for.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Names {
+    /// `Define` and `-D`.
+    pub(crate) defines: HashMap<Vec<u8>, Vec<u8>>,
+    /// Modules that `LoadModule` named.
+    pub(crate) modules: Vec<Vec<u8>>,
 }
 
 /// The main server or a virtual host.
@@ -49,12 +64,12 @@ pub(crate) struct Server {
     pub(crate) document_root: Option<Str>,
     /// The configuration outside all sections.
     pub(crate) base: DirConfig,
-    pub(crate) locations: Vec<Arc<Section>>,
+    pub(crate) locations: Vec<Part<Section>>,
     /// Sorted as Apache walks them: by number of segments, then the regular expressions.
-    pub(crate) directories: Vec<Arc<Section>>,
-    pub(crate) redirects: Vec<Arc<AliasList>>,
-    pub(crate) path_aliases: Vec<Arc<AliasList>>,
-    pub(crate) rewrite: Vec<Arc<RewriteList>>,
+    pub(crate) directories: Vec<Part<Section>>,
+    pub(crate) redirects: Vec<Part<AliasList>>,
+    pub(crate) path_aliases: Vec<Part<AliasList>>,
+    pub(crate) rewrite: Vec<Part<RewriteList>>,
     pub(crate) rewrite_options: RewriteOptions,
     pub(crate) maps: HashMap<Box<[u8]>, Arc<Map>>,
     pub(crate) merge_slashes: bool,

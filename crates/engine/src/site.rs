@@ -1,9 +1,7 @@
 //! A compiled configuration, ready to answer.
 
-use std::path::PathBuf;
-
 use crate::build::{self, LoadOptions};
-use crate::decision::{Decision, Place};
+use crate::decision::Decision;
 use crate::diagnostic::Diagnostic;
 use crate::eval::{self, Scratch};
 use crate::outside::Outside;
@@ -47,10 +45,5 @@ impl Site {
         scratch: &'s mut Scratch,
     ) -> Decision<'s> {
         eval::decide(&self.program, request, outside, scratch)
-    }
-
-    /// Returns file and line (from 1) of a directive. Costs a pass over the file.
-    pub fn describe(&self, place: Place) -> (PathBuf, u32) {
-        self.program.pool.describe(place)
     }
 }

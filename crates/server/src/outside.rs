@@ -9,7 +9,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use chrono::Local;
-use milepost_engine::{FileKind, Outside};
+use milepost_engine::{Diagnostic, FileKind, Outside, Stamp};
 use rustix::rand::{GetRandomFlags, getrandom};
 
 /// The real file system, environment and clock.
@@ -22,7 +22,29 @@ impl Outside for FileSystem {
     }
 
     fn list(&self, directory: &Path) -> io::Result<Vec<PathBuf>> {
-        fs::read_dir(directory)?.map(|entry| entry.map(|entry| entry.path())).collect()
+        fs::read_dir(directory)?.map(|entry| Ok(entry?.file_name().into())).collect()
+    }
+
+    fn stamp(&self, path: &Path) -> io::Result<Option<Stamp>> {
+        match fs::metadata(path) {
+            Ok(metadata) if metadata.is_file() => Ok(Some(Stamp {
+                inode: (metadata.dev(), metadata.ino()),
+                len: metadata.len(),
+                modified_ns: i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec()),
+            })),
+            Ok(_) => Ok(None),
+            Err(error) => match error.kind() {
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Ok(None),
+                _ => Err(error),
+            },
+        }
+    }
+
+    #[allow(clippy::print_stderr, reason = "the error log is stderr")]
+    fn report(&self, diagnostics: &[Diagnostic]) {
+        for diagnostic in diagnostics {
+            eprintln!("{diagnostic}");
+        }
     }
 
     fn kind(&self, path: &Path) -> FileKind {
@@ -83,6 +105,14 @@ impl Outside for LastLook {
 
     fn list(&self, directory: &Path) -> io::Result<Vec<PathBuf>> {
         FileSystem.list(directory)
+    }
+
+    fn stamp(&self, path: &Path) -> io::Result<Option<Stamp>> {
+        FileSystem.stamp(path)
+    }
+
+    fn report(&self, diagnostics: &[Diagnostic]) {
+        FileSystem.report(diagnostics);
     }
 
     fn kind(&self, path: &Path) -> FileKind {
@@ -154,7 +184,7 @@ mod tests {
         assert_eq!(FileSystem.kind(Path::new("/dev/null")), FileKind::Other);
         let mut listed = FileSystem.list(&directory).unwrap();
         listed.sort();
-        assert_eq!(listed, [file, link]);
+        assert_eq!(listed, [file, link].map(|path| PathBuf::from(path.file_name().unwrap())));
         fs::remove_dir_all(&directory).unwrap();
     }
 

@@ -2,10 +2,11 @@
 
 use std::fs::{FileType, Metadata};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use milepost_engine::{FileKind, Outside};
+use milepost_engine::{Diagnostic, FileKind, Outside, Stamp};
 
 use crate::httpd::ENVIRONMENT;
 
@@ -22,6 +23,24 @@ impl Outside for Disk {
         let entries = std::fs::read_dir(directory)?;
         entries.map(|entry| Ok(PathBuf::from(entry?.file_name()))).collect()
     }
+
+    fn stamp(&self, path: &Path) -> io::Result<Option<Stamp>> {
+        match std::fs::metadata(path) {
+            Ok(metadata) if metadata.is_file() => Ok(Some(Stamp {
+                inode: (metadata.dev(), metadata.ino()),
+                len: metadata.len(),
+                modified_ns: i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec()),
+            })),
+            Ok(_) => Ok(None),
+            Err(error) => match error.kind() {
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Ok(None),
+                _ => Err(error),
+            },
+        }
+    }
+
+    /// A `.htaccess` that does not compile is a 500, which the case expects or not.
+    fn report(&self, _diagnostics: &[Diagnostic]) {}
 
     fn kind(&self, path: &Path) -> FileKind {
         kind(std::fs::metadata(path))

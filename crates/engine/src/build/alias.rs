@@ -2,8 +2,6 @@
 //!
 //! Source: httpd 2.4.71 `modules/mappers/mod_alias.c`, `add_redirect_internal`, `add_alias_internal`.
 
-use std::sync::Arc;
-
 use milepost_pcre::Case;
 use milepost_syntax::Word;
 
@@ -12,7 +10,7 @@ use super::{Builder, Context, Directive};
 use crate::index::Filing;
 use crate::pattern::Pattern;
 use crate::pool::Str;
-use crate::program::{AliasList, AliasMatcher, AliasRule};
+use crate::program::{AliasList, AliasMatcher, AliasRule, Part};
 
 /// Rules of one list while they are collected.
 #[derive(Default)]
@@ -245,10 +243,10 @@ impl AliasDraft {
     }
 
     /// The list, if there is a rule in it.
-    pub(super) fn finish(self, builder: &Builder<'_>) -> Option<Arc<AliasList>> {
+    pub(super) fn finish(self, builder: &Builder<'_>) -> Option<Part<AliasList>> {
         let AliasDraft { rules, filings } = self;
         (!rules.is_empty())
-            .then(|| Arc::new(AliasList::new(&builder.pool, rules, &filings, builder.lookup)))
+            .then(|| Part::new(AliasList::new(&builder.pool, rules, &filings, builder.lookup)))
     }
 }
 

@@ -5,6 +5,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use milepost_http::path::EncodedSlashes;
@@ -13,21 +14,20 @@ use milepost_syntax::Words;
 use super::report::{Finding, show};
 use super::{Builder, Context, Directive};
 use crate::outside::FileKind;
-use crate::pool::Str;
-use crate::program::{Scope, ServerName};
+use crate::program::{Override, Scope, ServerName};
 use crate::settings::{Listen, Settings};
 
 impl Builder<'_> {
     pub(super) fn define(&mut self, directive: &Directive<'_>) {
         if let Some(words) = self.words(directive, 1, 2, "Define NAME [value]") {
             let value = words.get(1).map(|word| word.text.to_vec()).unwrap_or_default();
-            self.defines.insert(words[0].text.to_vec(), value);
+            self.names.defines.insert(words[0].text.to_vec(), value);
         }
     }
 
     pub(super) fn undefine(&mut self, directive: &Directive<'_>) {
         if let Some(words) = self.words(directive, 1, 1, "UnDefine NAME") {
-            self.defines.remove(&*words[0].text);
+            self.names.defines.remove(&*words[0].text);
         }
     }
 
@@ -39,9 +39,9 @@ impl Builder<'_> {
         };
         let identifier = words[0].text.to_vec();
         if let Some(name) = identifier.strip_suffix(b"_module") {
-            self.modules.push([b"mod_", name, b".c"].concat());
+            self.names.modules.push([b"mod_", name, b".c"].concat());
         }
-        self.modules.push(identifier);
+        self.names.modules.push(identifier);
     }
 
     pub(super) fn listen(&mut self, directive: &Directive<'_>, context: &Context<'_>) {
@@ -287,25 +287,80 @@ impl Builder<'_> {
         }
     }
 
-    /// `.htaccess` files are not read yet, so only the value that says so may stand here.
-    pub(super) fn allow_override(&mut self, directive: &Directive<'_>, context: &Context<'_>) {
+    pub(super) fn allow_override(&mut self, directive: &Directive<'_>, context: &mut Context<'_>) {
         if context.scope != Scope::Directory {
             let finding = Finding::error("`AllowOverride` belongs into a `<Directory>`");
             return self.report(directive, finding);
         }
-        let none = |word: milepost_syntax::Word<'_>| word.text.eq_ignore_ascii_case(b"none");
-        if !Words::new(directive.args).all(none) {
-            let finding = Finding::error("`.htaccess` files are not read yet")
-                .hint("write `AllowOverride None` and put their directives into the `<Directory>`");
-            self.report(directive, finding);
+        let mut allowed = Override::default();
+        for word in Words::new(directive.args) {
+            let text = word.text.to_ascii_lowercase();
+            let name = text.split(|&byte| byte == b'=').next().unwrap_or_default();
+            match name {
+                b"none" => {}
+                b"all" => {
+                    let names = std::mem::take(&mut allowed.names);
+                    allowed = Override {
+                        auth_config: true,
+                        file_info: true,
+                        indexes: true,
+                        limit: true,
+                        options: true,
+                        names,
+                        nonfatal: allowed.nonfatal,
+                    };
+                }
+                b"authconfig" => allowed.auth_config = true,
+                b"fileinfo" => allowed.file_info = true,
+                b"indexes" => allowed.indexes = true,
+                b"limit" => allowed.limit = true,
+                b"options" => allowed.options = true,
+                b"nonfatal" => match &text[text.len().min(9)..] {
+                    b"all" => allowed.nonfatal = (true, true),
+                    b"override" => allowed.nonfatal.1 = true,
+                    b"unknown" => allowed.nonfatal.0 = true,
+                    _ => self.report_at(
+                        directive,
+                        word.at,
+                        word.len,
+                        Finding::error("`Nonfatal=` is All, Override or Unknown"),
+                    ),
+                },
+                _ => {
+                    let finding =
+                        Finding::error(format!("unknown class of directives {}", show(&word.text)))
+                            .hint("All, AuthConfig, FileInfo, Indexes, Limit, Options or None");
+                    self.report_at(directive, word.at, word.len, finding);
+                }
+            }
         }
+        if let Some(list) = &context.dir.config.allow_override {
+            allowed.names.clone_from(&list.names);
+        }
+        context.dir.config.allow_override = Some(Arc::new(allowed));
+    }
+
+    pub(super) fn allow_override_list(
+        &mut self,
+        directive: &Directive<'_>,
+        context: &mut Context<'_>,
+    ) {
+        if context.scope != Scope::Directory {
+            let finding = Finding::error("`AllowOverrideList` belongs into a `<Directory>`");
+            return self.report(directive, finding);
+        }
+        let mut allowed = context.dir.config.allow_override.as_deref().cloned().unwrap_or_default();
+        let names = Words::new(directive.args)
+            .map(|word| word.text.to_ascii_lowercase().into_boxed_slice());
+        allowed.names = names.filter(|name| &**name != b"none").collect();
+        context.dir.config.allow_override = Some(Arc::new(allowed));
     }
 
     pub(super) fn directory_index(&mut self, directive: &Directive<'_>, context: &mut Context<'_>) {
-        let mut names: Vec<Str> = Vec::new();
+        let mut names: Vec<Box<[u8]>> = Vec::new();
         for word in Words::new(directive.args) {
             if !(names.is_empty() && word.text.eq_ignore_ascii_case(b"disabled")) {
-                names.push(self.pool.add(&word.text));
+                names.push((&*word.text).into());
             }
         }
         context.dir.config.index = Some(names.into());

@@ -18,6 +18,9 @@ impl Builder<'_> {
         let Some(lower) = buffer.get_mut(..name.len()) else { return self.unknown(directive) };
         lower.copy_from_slice(name);
         lower.make_ascii_lowercase();
+        if !self.is_allowed(directive, lower) {
+            return;
+        }
         match &*lower {
             b"redirect" => self.redirect(directive, context),
             b"redirectmatch" => self.redirect_match(directive, context),
@@ -53,6 +56,7 @@ impl Builder<'_> {
             b"limitinternalrecursion" => self.limit_recursion(directive, context),
             b"options" => self.options(directive, context),
             b"allowoverride" => self.allow_override(directive, context),
+            b"allowoverridelist" => self.allow_override_list(directive, context),
             b"directoryindex" => self.directory_index(directive, context),
             b"directoryslash" => self.directory_slash(directive, context),
             b"keepalive" => self.keep_alive(directive),
@@ -74,6 +78,92 @@ impl Builder<'_> {
         }
     }
 
+    /// Whether a `.htaccess` file may have the directive; an error otherwise, unless that is not fatal.
+    fn is_allowed(&mut self, directive: &Directive<'_>, lower: &[u8]) -> bool {
+        let Some(allowed) = self.allowed.clone() else { return true };
+        let class = match lower {
+            b"redirect"
+            | b"redirectmatch"
+            | b"redirectpermanent"
+            | b"redirecttemp"
+            | b"redirectrelative"
+            | b"rewriterule"
+            | b"rewritecond"
+            | b"rewriteengine"
+            | b"rewritebase"
+            | b"rewriteoptions"
+            | b"errordocument"
+            | b"setenv"
+            | b"unsetenv"
+            | b"setenvif"
+            | b"setenvifnocase"
+            | b"browsermatch"
+            | b"browsermatchnocase"
+            | b"header"
+            | b"requestheader"
+            | b"acceptpathinfo"
+            | b"addtype"
+            | b"addhandler"
+            | b"sethandler"
+            | b"addcharset"
+            | b"forcetype"
+            | b"addencoding"
+            | b"adddefaultcharset"
+            | b"fileetag"
+            | b"defaulttype"
+            | b"setoutputfilter"
+            | b"addoutputfilter"
+            | b"addoutputfilterbytype"
+            | b"addlanguage"
+            | b"defaultlanguage"
+            | b"passenv" => allowed.file_info,
+            b"directoryindex" | b"directoryslash" | b"fallbackresource" | b"expiresactive"
+            | b"expiresbytype" | b"expiresdefault" | b"indexoptions" | b"indexignore"
+            | b"addicon" => allowed.indexes,
+            b"options" => allowed.options,
+            b"order" | b"allow" | b"deny" => allowed.limit,
+            b"require" | b"satisfy" | b"authtype" | b"authname" | b"authuserfile" => {
+                allowed.auth_config
+            }
+            b"include"
+            | b"includeoptional"
+            | b"define"
+            | b"undefine"
+            | b"loadmodule"
+            | b"listen"
+            | b"serverroot"
+            | b"servername"
+            | b"serveralias"
+            | b"serveradmin"
+            | b"documentroot"
+            | b"alias"
+            | b"aliasmatch"
+            | b"rewritemap"
+            | b"allowoverride"
+            | b"allowoverridelist"
+            | b"keepalive"
+            | b"keepalivetimeout"
+            | b"maxkeepaliverequests"
+            | b"timeout"
+            | b"limitinternalrecursion"
+            | b"mergeslashes"
+            | b"allowencodedslashes"
+            | b"usecanonicalname" => false,
+            _ => return true,
+        };
+        if class || allowed.names.iter().any(|name| **name == *lower) {
+            return true;
+        }
+        let message = format!("{} is not allowed here", show(directive.name));
+        let finding =
+            if allowed.nonfatal.1 { Finding::warning(message) } else { Finding::error(message) };
+        self.report(
+            directive,
+            finding.hint("`AllowOverride` of the directory decides what a `.htaccess` may say"),
+        );
+        false
+    }
+
     /// Notes once that a directive is known and changes no answer.
     fn without_effect(&mut self, directive: &Directive<'_>, lower: &[u8]) {
         if !self.noted.iter().any(|noted| noted == lower) {
@@ -87,6 +177,9 @@ impl Builder<'_> {
         let mut finding = Finding::error(format!("unknown directive {}", show(directive.name)));
         if let Some(name) = nearest(directive.name) {
             finding = finding.hint(format!("did you mean `{name}`?"));
+        }
+        if self.allowed.as_ref().is_some_and(|allowed| allowed.nonfatal.0) {
+            finding = Finding::warning(format!("unknown directive {}", show(directive.name)));
         }
         self.report(directive, finding);
     }
@@ -175,6 +268,7 @@ const DONE: &[&str] = &[
     "LimitInternalRecursion",
     "Options",
     "AllowOverride",
+    "AllowOverrideList",
     "DirectoryIndex",
     "DirectorySlash",
     "KeepAlive",

@@ -13,7 +13,6 @@ use super::report::{Finding, show};
 use super::{Builder, Context, DirDraft, Directive, bytes_to_path, path_to_bytes};
 use crate::decision::Place;
 use crate::outside::FileKind;
-use crate::pool::Str;
 use crate::program::Scope;
 
 /// Deepest nesting of includes, `AP_MAX_INCLUDE_DEPTH`.
@@ -50,7 +49,7 @@ impl Builder<'_> {
     fn with_main(&mut self, read: impl FnOnce(&mut Self, &mut Context<'_>)) {
         let mut base: DirDraft = std::mem::take(&mut self.servers[0].base);
         let mut context =
-            Context { scope: Scope::Main, server: 0, directory: Str::default(), dir: &mut base };
+            Context { scope: Scope::Main, server: 0, directory: Arc::from([]), dir: &mut base };
         read(self, &mut context);
         self.servers[0].base = base;
     }
@@ -135,7 +134,7 @@ impl Builder<'_> {
         let counts = match name.as_slice() {
             b"ifmodule" => self.holds(directive, |builder, name| builder.has_module(name)),
             b"ifdefine" => {
-                self.holds(directive, |builder, name| builder.defines.contains_key(name))
+                self.holds(directive, |builder, name| builder.names.defines.contains_key(name))
             }
             b"iffile" => self.holds(directive, |builder, path| {
                 let path = builder.resolve(path);
@@ -191,7 +190,7 @@ impl Builder<'_> {
             b"mod_access_compat.c",
             b"access_compat_module",
         ];
-        OURS.contains(&name) || self.modules.iter().any(|module| module == name)
+        OURS.contains(&name) || self.names.modules.iter().any(|module| module == name)
     }
 
     /// `<IfVersion [[!]operator] version>`
@@ -249,7 +248,7 @@ impl Builder<'_> {
             let Some(end) = memchr::memchr(b'}', &rest[start..]) else { break };
             let name = &rest[start + 2..start + end];
             out.extend_from_slice(&rest[..start]);
-            let value = self.defines.get(name).cloned().or_else(|| {
+            let value = self.names.defines.get(name).cloned().or_else(|| {
                 let name = std::str::from_utf8(name).ok()?;
                 self.outside.environment(name).map(String::into_bytes)
             });

@@ -15,7 +15,7 @@ use crate::index::{Filing, Handle, Subject};
 use crate::pattern::{Pattern, Reach};
 use crate::pool::{Pool, Str};
 use crate::program::{
-    Comparison, Condition, Effect, Extra, FileTest, Flags, InternalMap, Map, RewriteDir,
+    Comparison, Condition, Effect, Extra, FileTest, Flags, InternalMap, Map, Part, RewriteDir,
     RewriteList, RewriteRule, Scope, Substitution, Test, TextMap,
 };
 
@@ -33,10 +33,10 @@ pub(super) struct RewriteDraft {
 
 impl RewriteDraft {
     /// The list, if there is a rule in it.
-    pub(super) fn finish(self, builder: &Builder<'_>) -> Option<Arc<RewriteList>> {
+    pub(super) fn finish(self, builder: &Builder<'_>) -> Option<Part<RewriteList>> {
         let RewriteDraft { rules, conditions, filings, .. } = self;
         let list = || RewriteList::new(&builder.pool, rules, conditions, &filings, builder.lookup);
-        (!filings.is_empty()).then(|| Arc::new(list()))
+        (!filings.is_empty()).then(|| Part::new(list()))
     }
 
     /// The place of a condition that no rule followed.
@@ -177,7 +177,7 @@ impl Builder<'_> {
 
     pub(super) fn rewrite_engine(&mut self, directive: &Directive<'_>, context: &mut Context<'_>) {
         let Some(on) = self.flag(directive) else { return };
-        rewrite_dir(context.dir, context.directory).engine = Some(on);
+        rewrite_dir(context.dir, &context.directory).engine = Some(on);
     }
 
     pub(super) fn rewrite_base(&mut self, directive: &Directive<'_>, context: &mut Context<'_>) {
@@ -194,8 +194,8 @@ impl Builder<'_> {
                 ));
                 return self.report_at(directive, words[0].at, words[0].len, finding);
             }
-            let base = self.word(directive, &words[0]);
-            rewrite_dir(context.dir, context.directory).base = Some(base);
+            let base = Arc::from(&*words[0].text);
+            rewrite_dir(context.dir, &context.directory).base = Some(base);
         }
     }
 
@@ -203,7 +203,7 @@ impl Builder<'_> {
         let mut options = if context.scope.is_server() {
             self.servers[context.server].rewrite_options.unwrap_or_default()
         } else {
-            rewrite_dir(context.dir, context.directory).options.unwrap_or_default()
+            rewrite_dir(context.dir, &context.directory).options.unwrap_or_default()
         };
         for word in Words::new(directive.args) {
             match word.text.to_ascii_lowercase().as_slice() {
@@ -232,7 +232,7 @@ impl Builder<'_> {
         if context.scope.is_server() {
             self.servers[context.server].rewrite_options = Some(options);
         }
-        rewrite_dir(context.dir, context.directory).options = Some(options);
+        rewrite_dir(context.dir, &context.directory).options = Some(options);
     }
 
     /// `RewriteMap name type:source`
@@ -319,7 +319,7 @@ impl Builder<'_> {
         if context.scope.is_server() {
             &mut self.servers[context.server].rewrite
         } else {
-            rewrite_dir(context.dir, context.directory);
+            rewrite_dir(context.dir, &context.directory);
             &mut context.dir.rewrite
         }
     }
@@ -573,8 +573,9 @@ fn is_known_status(code: u16) -> bool {
 }
 
 /// The rewrite part of a section, made if it is new.
-pub(super) fn rewrite_dir(dir: &mut DirDraft, directory: Str) -> &mut RewriteDir {
-    dir.rewrite_dir.get_or_insert_with(|| RewriteDir { directory, ..RewriteDir::default() })
+pub(super) fn rewrite_dir<'d>(dir: &'d mut DirDraft, directory: &Arc<[u8]>) -> &'d mut RewriteDir {
+    let new = || RewriteDir { directory: Arc::clone(directory), ..RewriteDir::default() };
+    dir.rewrite_dir.get_or_insert_with(new)
 }
 
 /// Whether the rule after these is tried only when the one before it has matched. A subrequest can

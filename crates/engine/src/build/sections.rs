@@ -12,13 +12,13 @@ use super::report::{Finding, show};
 use super::{Builder, Context, DirDraft, Directive, ServerDraft};
 use crate::pattern::Pattern;
 use crate::pool::Str;
-use crate::program::{Address, DirConfig, Scope, Section, SectionMatcher};
+use crate::program::{Address, DirConfig, Part, Scope, Section, SectionMatcher};
 
 /// The sections of one server, in the order of the configuration.
 #[derive(Default)]
 pub(super) struct SectionLists {
-    pub(super) locations: Vec<Arc<Section>>,
-    pub(super) directories: Vec<Arc<Section>>,
+    pub(super) locations: Vec<Part<Section>>,
+    pub(super) directories: Vec<Part<Section>>,
 }
 
 impl Builder<'_> {
@@ -52,7 +52,15 @@ impl Builder<'_> {
         let mut section = Context { scope, server: context.server, directory, dir: &mut dir };
         inner(self, &mut section);
         let config = self.finish_dir(dir);
-        let section = Arc::new(Section { matcher, config, place: directive.place });
+        let depth = match &matcher {
+            SectionMatcher::Path(path) | SectionMatcher::Wildcard(path)
+                if scope == Scope::Directory =>
+            {
+                Some(self.pool.get(*path).iter().filter(|&&byte| byte == b'/').count())
+            }
+            _ => None,
+        };
+        let section = Part::new(Section { matcher, depth, config });
         match scope {
             Scope::Files => context.dir.files.push(section),
             Scope::Location => self.servers[context.server].sections.locations.push(section),
@@ -82,7 +90,7 @@ impl Builder<'_> {
         name: &[u8],
         scope: Scope,
         directive: &Directive<'_>,
-    ) -> Option<(SectionMatcher, Str)> {
+    ) -> Option<(SectionMatcher, Arc<[u8]>)> {
         let mut words = Words::new(directive.args);
         let mut first = words.next();
         let tilde = first.as_ref().is_some_and(|word| &*word.text == b"~");
@@ -99,8 +107,7 @@ impl Builder<'_> {
             let text = self.word(directive, &word);
             return match Pattern::new(&mut self.pool, text, Case::Sensitive) {
                 Ok((pattern, _)) => {
-                    let directory = self.word(directive, &word);
-                    Some((SectionMatcher::Regex(Box::new(pattern)), directory))
+                    Some((SectionMatcher::Regex(Box::new(pattern)), Arc::from(&*word.text)))
                 }
                 Err(error) => {
                     self.bad_pattern(directive, &word, &error);
@@ -111,14 +118,14 @@ impl Builder<'_> {
         let text = self.section_path(scope, directive, &word)?;
         let wild = word.text.iter().any(|byte| b"*?[".contains(byte));
         let directory = match scope {
-            Scope::Directory => text,
+            Scope::Directory => Arc::from(self.pool.get(text)),
             // What a rule in a location strips, were it ever there: the location with a slash.
             _ => {
                 let mut path = self.pool.get(text).to_vec();
                 if path.last() != Some(&b'/') {
                     path.push(b'/');
                 }
-                self.pool.add(&path)
+                path.into()
             }
         };
         let matcher =
@@ -179,12 +186,8 @@ impl Builder<'_> {
         self.servers.push(draft);
         let server = self.servers.len() - 1;
         let mut base = DirDraft::default();
-        let mut inside = Context {
-            scope: Scope::VirtualHost,
-            server,
-            directory: Str::default(),
-            dir: &mut base,
-        };
+        let mut inside =
+            Context { scope: Scope::VirtualHost, server, directory: Arc::from([]), dir: &mut base };
         inner(self, &mut inside);
         self.servers[server].base = base;
     }

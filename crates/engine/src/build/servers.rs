@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::{Builder, ServerDraft};
-use crate::program::{DirConfig, RewriteOptions, Section, SectionMatcher, Server};
+use crate::program::{DirConfig, Part, RewriteOptions, Section, Server};
 
 /// `LimitInternalRecursion` where nothing is said.
 const RECURSION_MAX: (u32, u32) = (10, 10);
@@ -21,13 +21,7 @@ impl Builder<'_> {
             servers.push(server);
         }
         for server in &mut servers {
-            let depth = |section: &Arc<Section>| match &section.matcher {
-                SectionMatcher::Path(path) | SectionMatcher::Wildcard(path) => {
-                    let slashes = self.pool.get(*path).iter().filter(|&&byte| byte == b'/').count();
-                    (0, slashes)
-                }
-                SectionMatcher::Regex(_) => (1, 0),
-            };
+            let depth = |section: &Part<Section>| section.value.depth.unwrap_or(usize::MAX);
             // Stable: sections of the same depth stay in the order of the configuration.
             server.directories.sort_by_key(depth);
         }

@@ -3,8 +3,6 @@
 //! Source: httpd 2.4.71 `modules/mappers/mod_alias.c`, `translate_alias_redir`, `fixup_redir`,
 //! `try_alias_list`, `alias_matches`; `server/util.c` `ap_pregsub`.
 
-use std::sync::Arc;
-
 use milepost_http::path;
 use milepost_http::uri::Uri;
 use milepost_pcre::Captures;
@@ -12,7 +10,8 @@ use milepost_pcre::Captures;
 use super::{Config, Context, End, Hop, Run, Translated};
 use crate::build::is_url;
 use crate::index::{Subject, Values};
-use crate::program::{AliasList, AliasMatcher, AliasRule};
+use crate::pool::Pool;
+use crate::program::{AliasList, AliasMatcher, AliasRule, Part};
 
 /// Longest result of a `RedirectMatch`, `AP_PREGSUB_MAXLEN`.
 const RESULT_BYTES_MAX: usize = 64 * 1024;
@@ -44,8 +43,9 @@ impl<'r> Run<'r> {
             return Translated::End(end);
         }
         for list in &server.path_aliases {
-            let Some(found) = self.find_alias(list, &hop.uri) else { continue };
-            self.map_alias(hop, &found);
+            let pool = list.pool(&self.program.pool);
+            let Some(found) = self.find_alias(&list.value, pool, &hop.uri) else { continue };
+            self.map_alias(hop, &found, pool);
             return Translated::Done;
         }
         Translated::Declined
@@ -59,22 +59,27 @@ impl<'r> Run<'r> {
 
     fn try_redirects(
         &mut self,
-        lists: &[Arc<AliasList>],
+        lists: &[Part<AliasList>],
         hop: &mut Hop,
         relative: bool,
     ) -> Option<End> {
         for list in lists {
-            if let Some(found) = self.find_alias(list, &hop.uri) {
-                self.rule = Some(found.rule.place);
-                return Some(self.redirect(&found, hop, relative));
+            let pool = list.pool(&self.program.pool);
+            if let Some(found) = self.find_alias(&list.value, pool, &hop.uri) {
+                self.rule = Some((found.rule.place, list.own_text().cloned()));
+                return Some(self.redirect(&found, pool, hop, relative));
             }
         }
         None
     }
 
     /// The first rule of a list that matches.
-    fn find_alias<'l>(&mut self, list: &'l AliasList, uri: &[u8]) -> Option<Found<'l>> {
-        let pool = &self.program.pool;
+    fn find_alias<'l>(
+        &mut self,
+        list: &'l AliasList,
+        pool: &Pool,
+        uri: &[u8],
+    ) -> Option<Found<'l>> {
         list.index.start(pool, uri, &PathOnly, &mut self.work.candidates);
         let mut from = 0;
         while let Some(number) = list.index.next(from, &mut self.work.candidates) {
@@ -99,12 +104,11 @@ impl<'r> Run<'r> {
     }
 
     /// Makes the answer of a redirect that matched.
-    fn redirect(&mut self, found: &Found<'_>, hop: &Hop, relative: bool) -> End {
+    fn redirect(&mut self, found: &Found<'_>, pool: &Pool, hop: &Hop, relative: bool) -> End {
         let status = found.rule.status;
         if !(300..400).contains(&status) {
             return End::Status(if (400..600).contains(&status) { status } else { 500 });
         }
-        let pool = &self.program.pool;
         let target = pool.get(found.rule.target);
         let mut answer = std::mem::take(&mut self.work.answer);
         answer.clear();
@@ -151,8 +155,8 @@ impl<'r> Run<'r> {
     }
 
     /// Makes a file path of an alias that matched.
-    fn map_alias(&mut self, hop: &mut Hop, found: &Found<'_>) {
-        let target = self.program.pool.get(found.rule.target);
+    fn map_alias(&mut self, hop: &mut Hop, found: &Found<'_>, pool: &Pool) {
+        let target = pool.get(found.rule.target);
         hop.filename.clear();
         match &found.captures {
             None => {

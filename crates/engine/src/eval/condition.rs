@@ -44,7 +44,7 @@ impl Run<'_> {
         hop: &Hop,
         backrefs: Backrefs<'_>,
     ) -> bool {
-        let pool = &self.program.pool;
+        let pool = backrefs.pool;
         let mut input = self.take_buffer();
         self.expand(
             hop,

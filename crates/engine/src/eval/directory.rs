@@ -33,11 +33,10 @@ impl Run<'_> {
             self.work.answer = answer;
             return Some(End::Redirect(301));
         }
-        let pool = &self.program.pool;
         let mut refused = None;
         let count = config.index.as_ref().map_or(1, |names| names.len());
         for number in 0..count {
-            let name = config.index.as_ref().map_or(INDEX, |names| pool.get(names[number]));
+            let name = config.index.as_ref().map_or(INDEX, |names| &names[number]);
             match self.try_index(hop, name) {
                 Some(End::Status(404)) | None => {}
                 Some(End::Status(status)) => refused = Some(End::Status(status)),
@@ -60,7 +59,7 @@ impl Run<'_> {
         }
         target.extend_from_slice(name);
         self.subrequests += 1;
-        let rule = self.rule;
+        let rule = self.rule.clone();
         let end = match self.set_path(&mut sub, &target) {
             Ok(()) => self.process(&mut sub),
             Err(status) => End::Status(status),

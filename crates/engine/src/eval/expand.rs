@@ -6,6 +6,7 @@ use milepost_http::path;
 use milepost_pcre::Captures;
 
 use super::{Hop, Run};
+use crate::pool::Pool;
 use crate::program::{BackrefEscape, InternalMap, Map};
 
 /// Deepest nesting of map calls in a key or a default.
@@ -16,6 +17,8 @@ const DEPTH_MAX: usize = 16;
 pub(super) struct Backrefs<'a> {
     pub(super) subject: &'a [u8],
     pub(super) groups: &'a Captures,
+    /// The text of the rule.
+    pub(super) pool: &'a Pool,
 }
 
 impl<'a> Backrefs<'a> {
@@ -84,12 +87,16 @@ impl Run<'_> {
                     let value = if *sign == b'$' {
                         backrefs.get(*digit)
                     } else {
-                        Backrefs { subject: &condition.subject, groups: &condition.groups }
-                            .get(*digit)
+                        Backrefs {
+                            subject: &condition.subject,
+                            groups: &condition.groups,
+                            ..backrefs
+                        }
+                        .get(*digit)
                     };
                     match escape {
                         None => out.extend_from_slice(value),
-                        Some(escape) => self.escape_backref(value, escape, out),
+                        Some(escape) => escape_backref(backrefs.pool, value, escape, out),
                     }
                     2
                 }
@@ -184,26 +191,26 @@ impl Run<'_> {
             }
         }
     }
+}
 
-    fn escape_backref(&self, value: &[u8], escape: BackrefEscape, out: &mut Vec<u8>) {
-        let pool = &self.program.pool;
-        let (only, except) =
-            (escape.only.map(|set| pool.get(set)), escape.except.map(|set| pool.get(set)));
-        for &byte in value {
-            let control = byte <= b' ' || byte == 0x7f;
-            let chosen = match only {
-                Some(only) => only.contains(&byte) || escape.controls && control,
-                None => !escape.controls || control,
-            };
-            let plain = byte.is_ascii_alphanumeric()
-                || byte == b'_'
-                || !chosen
-                || except.is_some_and(|except| except.contains(&byte));
-            match byte {
-                byte if plain => out.push(byte),
-                b' ' if !escape.no_plus => out.push(b'+'),
-                byte => path::push_escaped(byte, out),
-            }
+/// `B` and its relatives.
+fn escape_backref(pool: &Pool, value: &[u8], escape: BackrefEscape, out: &mut Vec<u8>) {
+    let (only, except) =
+        (escape.only.map(|set| pool.get(set)), escape.except.map(|set| pool.get(set)));
+    for &byte in value {
+        let control = byte <= b' ' || byte == 0x7f;
+        let chosen = match only {
+            Some(only) => only.contains(&byte) || escape.controls && control,
+            None => !escape.controls || control,
+        };
+        let plain = byte.is_ascii_alphanumeric()
+            || byte == b'_'
+            || !chosen
+            || except.is_some_and(|except| except.contains(&byte));
+        match byte {
+            byte if plain => out.push(byte),
+            b' ' if !escape.no_plus => out.push(b'+'),
+            byte => path::push_escaped(byte, out),
         }
     }
 }

@@ -3,8 +3,6 @@
 //! Source: httpd 2.4.71 `modules/mappers/mod_rewrite.c`, `apply_rewrite_list`, `apply_rewrite_rule`,
 //! `hook_uri2file`, `hook_fixup`, `splitout_queryargs`, `reduce_uri`, `fully_qualify_uri`.
 
-use std::sync::Arc;
-
 use milepost_http::path;
 use milepost_pcre::Captures;
 
@@ -12,8 +10,8 @@ use super::expand::{Backrefs, Origins};
 use super::{Config, End, Hop, Run, Translated};
 use crate::index::{Subject, Values};
 use crate::outside::FileKind;
-use crate::pool::Str;
-use crate::program::{Effect, Flags, RewriteDir, RewriteList, RewriteRule, Substitution};
+use crate::pool::Pool;
+use crate::program::{Effect, Flags, Part, RewriteDir, RewriteList, RewriteRule, Substitution};
 
 /// Rounds of `N` that end in a 500, unless the flag names another number.
 const ROUNDS_MAX: u32 = 32_000;
@@ -41,9 +39,9 @@ enum Applied {
 /// Where a list of rules runs.
 #[derive(Clone, Copy)]
 struct Place<'l> {
-    lists: &'l [Arc<RewriteList>],
+    lists: &'l [Part<RewriteList>],
     /// The directory whose rules they are; none for the server's.
-    directory: Option<Str>,
+    directory: Option<&'l [u8]>,
 }
 
 /// The state that rules leave for the hook.
@@ -54,7 +52,8 @@ struct Marks {
     pass_through: bool,
     /// The last substituting rule allows any file system path.
     unsafe_prefix: bool,
-    substitution: Option<Str>,
+    /// What the last substitution says literally, up to its second segment.
+    literal: Vec<u8>,
 }
 
 impl Run<'_> {
@@ -101,8 +100,7 @@ impl Run<'_> {
         if hop.rewriting_ended {
             return None;
         }
-        let pool = &self.program.pool;
-        let directory = pool.get(dir.directory);
+        let directory = &dir.directory[..];
         let options = dir.options.unwrap_or_default();
         // The directory itself, without its slash: mod_dir answers that.
         if !options.allow_no_slash
@@ -117,7 +115,7 @@ impl Run<'_> {
         let original = hop.filename.clone();
         let sent_args = self.remember_args(hop);
         let mut marks = Marks::default();
-        let place = Place { lists: &dir.rules, directory: Some(dir.directory) };
+        let place = Place { lists: &dir.rules, directory: Some(directory) };
         let passed = self.run_rules(place, hop, &mut marks);
         let end = match passed {
             Passed::Status(status) => Some(End::Status(status)),
@@ -162,7 +160,6 @@ impl Run<'_> {
         marks: &mut Marks,
         input: &mut Vec<u8>,
     ) -> Passed {
-        let pool = &self.program.pool;
         let mut passed = Passed::Unchanged;
         let mut rounds = 0;
         // Rules are numbered through all lists; `at` is the next that may run.
@@ -170,7 +167,8 @@ impl Run<'_> {
         let mut started = false;
         // The rule at `at` runs whether the index names it or not: it follows one that matched.
         let mut forced = false;
-        while let Some(list) = place.lists.get(list_number) {
+        while let Some(part) = place.lists.get(list_number) {
+            let (list, pool) = (&*part.value, part.pool(&self.program.pool));
             let len = list.rules.len() as u32;
             if at >= base + len {
                 (list_number, base, started) = (list_number + 1, base + len, false);
@@ -202,7 +200,7 @@ impl Run<'_> {
                 forced = is_follower(place, at);
                 continue;
             }
-            match self.apply(list, rule, place, hop, marks, input) {
+            match self.apply((list, pool), rule, place, hop, marks, input) {
                 Applied::No => {
                     if flags.has(Flags::CHAIN) {
                         let mut skipped = number as usize;
@@ -218,13 +216,13 @@ impl Run<'_> {
                     continue;
                 }
                 Applied::Status(status) => {
-                    self.rule = Some(rule.place);
+                    self.rule = Some((rule.place, part.own_text().cloned()));
                     return Passed::Status(status);
                 }
                 Applied::Matched => {}
                 Applied::Changed => {
                     passed = Passed::Changed { no_escape: flags.has(Flags::NO_ESCAPE) };
-                    self.rule = Some(rule.place);
+                    self.rule = Some((rule.place, part.own_text().cloned()));
                     started = false;
                     if hop.filename.len() > 2 * self.program.settings.request_line_bytes_max {
                         return Passed::Status(500);
@@ -232,7 +230,7 @@ impl Run<'_> {
                 }
             }
             if flags.has(Flags::STATUS) {
-                self.rule = Some(rule.place);
+                self.rule = Some((rule.place, part.own_text().cloned()));
                 return Passed::Status(rule.status);
             }
             if flags.has(Flags::PASS_THROUGH) && place.directory.is_none() {
@@ -265,12 +263,11 @@ impl Run<'_> {
     }
 
     /// The string that the patterns of a place see.
-    fn input(&self, hop: &Hop, directory: Option<Str>, input: &mut Vec<u8>) {
+    fn input(&self, hop: &Hop, directory: Option<&[u8]>, input: &mut Vec<u8>) {
         input.clear();
         input.extend_from_slice(&hop.filename);
         if let Some(directory) = directory {
             input.extend_from_slice(&hop.path_info);
-            let directory = self.program.pool.get(directory);
             if input.starts_with(directory) {
                 input.drain(..directory.len());
             }
@@ -279,14 +276,13 @@ impl Run<'_> {
 
     fn apply(
         &mut self,
-        list: &RewriteList,
+        (list, pool): (&RewriteList, &Pool),
         rule: &RewriteRule,
         place: Place<'_>,
         hop: &mut Hop,
         marks: &mut Marks,
         input: &[u8],
     ) -> Applied {
-        let pool = &self.program.pool;
         let negated = rule.flags.has(Flags::NEGATED);
         // A pattern that runs into a limit does not match, as in httpd.
         let captures = rule.pattern.find(pool, input, &mut self.work.matcher).unwrap_or(None);
@@ -294,7 +290,8 @@ impl Run<'_> {
             return Applied::No;
         }
         let none = Captures::default();
-        let backrefs = Backrefs { subject: input, groups: captures.as_ref().unwrap_or(&none) };
+        let backrefs =
+            Backrefs { subject: input, groups: captures.as_ref().unwrap_or(&none), pool };
         self.work.condition.groups = Captures::default();
         if !self.conditions_hold(list.conditions_of(rule), hop, backrefs) {
             return Applied::No;
@@ -335,7 +332,8 @@ impl Run<'_> {
         std::mem::swap(&mut hop.filename, &mut result);
         self.put_buffer(result);
         marks.redirect = None;
-        marks.substitution = Some(text);
+        marks.literal.clear();
+        marks.literal.extend_from_slice(pool.get(text));
         marks.unsafe_prefix = rule.flags.has(Flags::UNSAFE_PREFIX_STAT);
         self.finish_rule(rule, place, hop, marks);
         Applied::Changed
@@ -357,7 +355,6 @@ impl Run<'_> {
         if hop.filename.first() != Some(&b'/') && absolute(&hop.filename).is_none() {
             match place.directory {
                 Some(directory) => {
-                    let directory = self.program.pool.get(directory);
                     hop.filename.splice(0..0, directory.iter().copied());
                     prefixed = true;
                 }
@@ -383,8 +380,7 @@ impl Run<'_> {
             marks.redirect = Some(rule.status);
             return;
         }
-        let literal = marks.substitution.map(|text| self.program.pool.get(text));
-        let unc = flags.has(Flags::UNC) || literal.is_some_and(|text| text.starts_with(b"//"));
+        let unc = flags.has(Flags::UNC) || marks.literal.starts_with(b"//");
         if !prefixed && !unc {
             let slashes = hop.filename.iter().take_while(|&&byte| byte == b'/').count();
             if slashes > 1 {
@@ -445,7 +441,7 @@ impl Run<'_> {
     fn effects(&mut self, effects: &[Effect], hop: &mut Hop, backrefs: Backrefs<'_>) {
         for effect in effects {
             let Effect::Env(text) = effect else { continue };
-            let template = self.program.pool.get(*text);
+            let template = backrefs.pool.get(*text);
             let mut expanded = self.take_buffer();
             self.expand(hop, template, backrefs, None, &mut expanded, &mut Origins::default());
             if let Some(name) = expanded.strip_prefix(b"!") {
@@ -525,7 +521,7 @@ impl Run<'_> {
             return false;
         }
         let pool = &self.program.pool;
-        let literal = marks.substitution.is_some_and(|text| pool.get(text).starts_with(segment));
+        let literal = marks.literal.starts_with(segment);
         let root = self.server.document_root.map(|root| pool.get(root));
         let below_root = root.is_some_and(|root| path.starts_with(root));
         literal
@@ -536,9 +532,8 @@ impl Run<'_> {
 
     /// `RewriteBase` in the URL of a redirect: the directory's path becomes the base.
     fn rebase_redirect(&mut self, hop: &mut Hop, dir: &RewriteDir, skip: usize) {
-        let Some(base) = dir.base else { return };
-        let pool = &self.program.pool;
-        let (base, directory) = (pool.get(base), pool.get(dir.directory));
+        let Some(base) = dir.base.as_deref() else { return };
+        let directory = &dir.directory[..];
         let Some(slash) = memchr::memchr(b'/', &hop.filename[skip..]) else { return };
         let start = skip + slash;
         let rest = hop.filename[start..].to_vec();
@@ -561,14 +556,13 @@ impl Run<'_> {
             return None;
         }
         let pool = &self.program.pool;
-        let directory = pool.get(dir.directory);
+        let directory = &dir.directory[..];
         let mut url = std::mem::take(&mut self.work.answer);
         url.clear();
         let path = &hop.filename;
         let root = self.server.document_root.map(|root| pool.get(root)).unwrap_or_default();
         let options = dir.options.unwrap_or_default();
-        if let (Some(base), Some(below)) = (dir.base, path.strip_prefix(directory)) {
-            let base = pool.get(base);
+        if let (Some(base), Some(below)) = (dir.base.as_deref(), path.strip_prefix(directory)) {
             url.extend_from_slice(base.strip_suffix(b"/").unwrap_or(base));
             url.push(b'/');
             url.extend_from_slice(below);
@@ -604,10 +598,10 @@ impl Run<'_> {
 /// The rule with this number through all lists.
 fn rule_at<'l>(place: Place<'l>, mut number: usize) -> Option<&'l RewriteRule> {
     for list in place.lists {
-        if let Some(rule) = list.rules.get(number) {
+        if let Some(rule) = list.value.rules.get(number) {
             return Some(rule);
         }
-        number -= list.rules.len();
+        number -= list.value.rules.len();
     }
     None
 }

@@ -7,14 +7,25 @@ use std::sync::Arc;
 use super::{Config, Hop, MERGED_MAX, Run};
 use crate::build::bytes_to_path;
 use crate::outside::FileKind;
-use crate::program::{DirConfig, Section, SectionMatcher};
+use crate::program::{Options, Override, Section, SectionMatcher};
 use crate::wildcard;
 
 /// Kinds of sections in the key of a merged configuration: the upper bits of a section's number.
 const DIRECTORY: u32 = 0;
 const FILES: u32 = 1 << 30;
 const LOCATION: u32 = 2 << 30;
+const HTACCESS: u32 = 3 << 30;
 const NUMBER: u32 = FILES - 1;
+
+/// What a walk down the directories has come to.
+struct Walk {
+    options: Options,
+    /// What a `.htaccess` may say; `None`: it is not looked for.
+    allowed: Option<Arc<Override>>,
+    /// The number of the next directory section, and how deep the walk is.
+    next: usize,
+    depth: usize,
+}
 
 impl<'r> Run<'r> {
     /// The configuration for a URL-path, before its file is known.
@@ -33,10 +44,8 @@ impl<'r> Run<'r> {
     pub(super) fn map_to_storage(&mut self, hop: &mut Hop) -> Result<Config<'r>, u16> {
         self.find_file(hop);
         self.work.sections.clear();
-        self.add_directories(hop);
-        if self.links_on_the_way(hop) {
-            return Err(403);
-        }
+        self.work.htaccess.start();
+        self.add_directories(hop)?;
         self.add_files(hop);
         self.add_locations(hop);
         Ok(self.merged())
@@ -52,11 +61,8 @@ impl<'r> Run<'r> {
         }
         let mut end = hop.filename.len();
         loop {
-            let Some(slash) =
-                memchr::memrchr(b'/', &hop.filename[..end]).filter(|&slash| slash > 0)
-            else {
-                break;
-            };
+            let above = memchr::memrchr(b'/', &hop.filename[..end]).filter(|&slash| slash > 0);
+            let Some(slash) = above else { break };
             match self.outside.kind(bytes_to_path(&hop.filename[..slash])) {
                 FileKind::Missing => end = slash,
                 FileKind::Directory => break,
@@ -74,91 +80,106 @@ impl<'r> Run<'r> {
         hop.kind = Some(FileKind::Missing);
     }
 
-    fn add_directories(&mut self, hop: &Hop) {
-        let directory = directory_of(hop);
-        for (section, number) in self.server.directories.iter().zip(0..) {
-            if self.covers_directory(section, directory, hop.kind == Some(FileKind::Directory)) {
-                self.work.sections.push(DIRECTORY | number);
-            }
+    /// Walks from the root to the file's directory: sections of each directory, then its `.htaccess`;
+    /// last the sections with a regular expression.
+    fn add_directories(&mut self, hop: &Hop) -> Result<(), u16> {
+        if self.server.directories.is_empty() || hop.filename.first() != Some(&b'/') {
+            return Ok(());
         }
+        let mut path = self.take_buffer();
+        path.extend_from_slice(&hop.filename);
+        let is_directory = hop.kind == Some(FileKind::Directory);
+        if is_directory && path.last() != Some(&b'/') {
+            path.push(b'/');
+        }
+        let result = self.walk_directories(&path);
+        self.put_buffer(path);
+        result
     }
 
-    fn covers_directory(&mut self, section: &Section, directory: &[u8], open: bool) -> bool {
-        let pool = &self.program.pool;
-        let starts = |prefix: &[u8]| {
-            directory.starts_with(prefix) || open && prefix.strip_suffix(b"/") == Some(directory)
-        };
-        match &section.matcher {
-            SectionMatcher::Path(path) => starts(pool.get(*path)),
-            SectionMatcher::Wildcard(pattern) => {
-                let pattern = pool.get(*pattern);
-                let depth = pattern.iter().filter(|&&byte| byte == b'/').count();
-                let end = memchr::memchr_iter(b'/', directory).nth(depth - 1);
-                end.is_some_and(|end| wildcard::matches(pattern, &directory[..=end]))
+    fn walk_directories(&mut self, path: &[u8]) -> Result<(), u16> {
+        let base = &self.server.base;
+        let mut walk = Walk { options: base.options, allowed: None, next: 0, depth: 0 };
+        let mut end = 0;
+        loop {
+            // The path up to a slash is a directory; what follows is the next segment.
+            walk.depth += 1;
+            self.add_level(&path[..=end], &mut walk)?;
+            let segment = end + 1;
+            let next = memchr::memchr(b'/', &path[segment..]).map(|slash| segment + slash);
+            let segment_end = next.unwrap_or(path.len());
+            if !walk.options.follows_all_links()
+                && segment_end > segment
+                && self.outside.kind_of_link(bytes_to_path(&path[..segment_end])) == FileKind::Link
+            {
+                return Err(403);
             }
-            SectionMatcher::Regex(pattern) => {
-                let mut find = |text: &[u8]| {
+            match next {
+                Some(next) => end = next,
+                None => break,
+            }
+        }
+        let server = self.server;
+        for (section, number) in server.directories.iter().zip(0..).skip(walk.next) {
+            if let SectionMatcher::Regex(pattern) = &section.value.matcher {
+                let pool = &self.program.pool;
+                let mut finds = |text: &[u8]| {
                     pattern
                         .find(pool, text, &mut self.work.matcher)
                         .is_ok_and(|found| found.is_some())
                 };
-                let bare = directory.strip_suffix(b"/").unwrap_or(directory);
-                find(directory) || find(bare)
-            }
-        }
-    }
-
-    /// Whether a symbolic link stands on the way where `Options` does not allow it.
-    fn links_on_the_way(&mut self, hop: &Hop) -> bool {
-        let follows = |config: &DirConfig| config.options.follows_all_links();
-        let everywhere = follows(&self.server.base)
-            && self
-                .server
-                .directories
-                .iter()
-                .all(|section| section.config.options.follow_links != Some(false));
-        if everywhere || hop.filename.first() != Some(&b'/') {
-            return false;
-        }
-        let path = &hop.filename;
-        let mut options = self.server.base.options;
-        let ends = memchr::memchr_iter(b'/', path).skip(1).chain([path.len()]);
-        let mut start = 0;
-        for end in ends {
-            // The directory that holds this segment decides whether it may be a link.
-            let holder = &path[..=start];
-            let mut config = DirConfig { options, ..DirConfig::default() };
-            let server = self.server;
-            for section in &server.directories {
-                let here = matches!(&section.matcher, SectionMatcher::Path(path) if self.program.pool.get(*path) == holder);
-                if here {
-                    config.merge(&section.config);
+                let directory = &path[..=end];
+                if finds(directory) || finds(directory.strip_suffix(b"/").unwrap_or(directory)) {
+                    self.work.sections.push(DIRECTORY | number);
                 }
             }
-            options = config.options;
-            if !options.follows_all_links()
-                && end > start + 1
-                && self.outside.kind_of_link(bytes_to_path(&path[..end])) == FileKind::Link
-            {
-                return true;
-            }
-            start = end;
         }
-        false
+        Ok(())
+    }
+
+    /// Sections of exactly this directory, then its `.htaccess`.
+    fn add_level(&mut self, level: &[u8], walk: &mut Walk) -> Result<(), u16> {
+        let server = self.server;
+        let pool = &self.program.pool;
+        while let Some(section) = server.directories.get(walk.next) {
+            let Section { matcher, config, .. } = &*section.value;
+            if section.value.depth != Some(walk.depth) {
+                break;
+            }
+            let covers = match matcher {
+                SectionMatcher::Path(path) => pool.get(*path) == level,
+                SectionMatcher::Wildcard(pattern) => wildcard::matches(pool.get(*pattern), level),
+                SectionMatcher::Regex(_) => false,
+            };
+            if covers {
+                self.work.sections.push(DIRECTORY | walk.next as u32);
+                walk.options.merge(config.options);
+                if let Some(allowed) = &config.allow_override {
+                    walk.allowed = Some(Arc::clone(allowed)).filter(|allowed| !allowed.is_none());
+                }
+            }
+            walk.next += 1;
+        }
+        let Some(allowed) = &walk.allowed else { return Ok(()) };
+        if let Some(version) = self.htaccess(level, allowed)? {
+            self.work.sections.push(HTACCESS | version & NUMBER);
+            if let Some(config) = self.work.htaccess.get(version) {
+                walk.options.merge(config.options);
+            }
+        }
+        Ok(())
     }
 
     fn add_files(&mut self, hop: &Hop) {
-        let has_files = !self.server.base.files.is_empty()
-            || self.server.directories.iter().any(|section| !section.config.files.is_empty());
-        if !has_files || hop.kind == Some(FileKind::Directory) {
+        if hop.kind == Some(FileKind::Directory) {
             return;
         }
         let config = self.merged();
         let start = memchr::memrchr(b'/', &hop.filename).map_or(0, |slash| slash + 1);
         let name = &hop.filename[start..];
-        let pool = &self.program.pool;
         for (section, number) in config.get().files.iter().zip(0..) {
-            let covers = match &section.matcher {
+            let pool = section.pool(&self.program.pool);
+            let covers = match &section.value.matcher {
                 SectionMatcher::Path(path) => pool.get(*path) == name,
                 SectionMatcher::Wildcard(pattern) => wildcard::matches(pool.get(*pattern), name),
                 SectionMatcher::Regex(pattern) => pattern
@@ -174,7 +195,7 @@ impl<'r> Run<'r> {
     fn add_locations(&mut self, hop: &Hop) {
         let pool = &self.program.pool;
         for (section, number) in self.server.locations.iter().zip(0..) {
-            let covers = match &section.matcher {
+            let covers = match &section.value.matcher {
                 SectionMatcher::Path(path) => covers_location(pool.get(*path), &hop.uri),
                 SectionMatcher::Wildcard(pattern) => {
                     wildcard::matches(pool.get(*pattern), &hop.uri)
@@ -195,8 +216,8 @@ impl<'r> Run<'r> {
         if self.work.sections.is_empty() {
             return Config::Base(&server.base);
         }
-        // The key ends with the server's number, which no section has.
-        self.work.sections.push(u32::MAX - self.server_number);
+        // The key ends with the server's number.
+        self.work.sections.push(self.server_number);
         let known = self.work.merged.get(&self.work.sections[..]).cloned();
         self.work.sections.pop();
         if let Some(config) = known {
@@ -205,37 +226,32 @@ impl<'r> Run<'r> {
         let mut config = server.base.clone();
         for &section in &self.work.sections {
             let number = (section & NUMBER) as usize;
-            let over = match section & !NUMBER {
-                DIRECTORY => Arc::clone(&server.directories[number]),
-                FILES => Arc::clone(&config.files[number]),
-                _ => Arc::clone(&server.locations[number]),
-            };
-            config.merge(&over.config);
+            match section & !NUMBER {
+                DIRECTORY => config.merge(&server.directories[number].value.config),
+                FILES => {
+                    let section = config.files[number].clone();
+                    config.merge(&section.value.config);
+                }
+                LOCATION => config.merge(&server.locations[number].value.config),
+                _ => {
+                    if let Some(file) = self.work.htaccess.get(section & NUMBER) {
+                        config.merge(file);
+                    }
+                }
+            }
         }
         let config = Arc::new(config);
-        if self.work.merged.len() < MERGED_MAX {
-            let mut key = self.work.sections.clone();
-            key.push(u32::MAX - self.server_number);
-            self.work.merged.insert(key.into(), Arc::clone(&config));
+        if self.work.merged.len() >= MERGED_MAX {
+            self.work.merged.clear();
         }
+        let mut key = self.work.sections.clone();
+        key.push(self.server_number);
+        self.work.merged.insert(key.into(), Arc::clone(&config));
         Config::Merged(config)
     }
 }
 
-/// The directory of the file, with its slash; of a directory, the directory itself.
-fn directory_of(hop: &Hop) -> &[u8] {
-    let path = &hop.filename;
-    if hop.kind == Some(FileKind::Directory) {
-        return path;
-    }
-    let end = memchr::memrchr(b'/', path).map_or(0, |slash| slash + 1);
-    &path[..end]
-}
-
 /// `<Location /p>`: whole segments, unless it ends in a slash. Runs of slashes count as one.
 fn covers_location(location: &[u8], uri: &[u8]) -> bool {
-    if location == b"/" {
-        return true;
-    }
-    super::alias::covers(location, uri) > 0
+    location == b"/" || super::alias::covers(location, uri) > 0
 }

@@ -7,29 +7,31 @@ use std::sync::Arc;
 
 use milepost_http::path::EncodedSlashes;
 
-use crate::pool::Str;
-use crate::program::{Access, AliasList, RewriteList, RewriteOptions, Section};
+use crate::pool::Pool;
+use crate::program::{Access, AliasList, Part, RewriteList, RewriteOptions, Section};
 
 /// What one section says; merged, what all sections that apply to a request say.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct DirConfig {
     pub(crate) rewrite: Option<RewriteDir>,
     /// The most specific section's first.
-    pub(crate) redirects: Vec<Arc<AliasList>>,
+    pub(crate) redirects: Vec<Part<AliasList>>,
     /// `RedirectRelative`
     pub(crate) redirect_relative: Option<bool>,
     pub(crate) options: Options,
     pub(crate) access: Access,
     /// `DirectoryIndex`
-    pub(crate) index: Option<Arc<[Str]>>,
+    pub(crate) index: Option<Arc<[Box<[u8]>]>>,
     /// `DirectorySlash`
     pub(crate) slash: Option<bool>,
     /// `AllowEncodedSlashes`
     pub(crate) encoded_slashes: Option<EncodedSlashes>,
+    /// `AllowOverride`, `AllowOverrideList`
+    pub(crate) allow_override: Option<Arc<Override>>,
     /// `AcceptPathInfo`
     pub(crate) path_info: Option<bool>,
     /// `<Files>` in this section.
-    pub(crate) files: Vec<Arc<Section>>,
+    pub(crate) files: Vec<Part<Section>>,
 }
 
 /// What a section says about mod_rewrite; only sections with one of its directives have it.
@@ -38,12 +40,34 @@ pub(crate) struct RewriteDir {
     /// `RewriteEngine`
     pub(crate) engine: Option<bool>,
     /// Its rules; more than one list where it inherits.
-    pub(crate) rules: Vec<Arc<RewriteList>>,
+    pub(crate) rules: Vec<Part<RewriteList>>,
     /// `RewriteBase`
-    pub(crate) base: Option<Str>,
+    pub(crate) base: Option<Arc<[u8]>>,
     pub(crate) options: Option<RewriteOptions>,
     /// The path of the section, which patterns do not see. Ends in `/`.
-    pub(crate) directory: Str,
+    pub(crate) directory: Arc<[u8]>,
+}
+
+/// What `.htaccess` files may say.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Override {
+    pub(crate) auth_config: bool,
+    pub(crate) file_info: bool,
+    pub(crate) indexes: bool,
+    pub(crate) limit: bool,
+    pub(crate) options: bool,
+    /// `AllowOverrideList`, in lower case.
+    pub(crate) names: Vec<Box<[u8]>>,
+    /// `Nonfatal=`: what is not allowed is left out, not an error. Unknown and disallowed directives.
+    pub(crate) nonfatal: (bool, bool),
+}
+
+impl Override {
+    /// Whether they may say nothing, so that they are not looked for.
+    pub(crate) fn is_none(&self) -> bool {
+        !(self.auth_config || self.file_info || self.indexes || self.limit || self.options)
+            && self.names.is_empty()
+    }
 }
 
 /// `Options`, as far as it decides where a request goes.
@@ -68,7 +92,7 @@ impl Options {
         self.follow_links.unwrap_or(true)
     }
 
-    fn merge(&mut self, over: Options) {
+    pub(crate) fn merge(&mut self, over: Options) {
         self.follow_links = over.follow_links.or(self.follow_links);
         self.follow_owned_links = over.follow_owned_links.or(self.follow_owned_links);
         self.listing = over.listing.or(self.listing);
@@ -94,8 +118,27 @@ impl DirConfig {
         }
         self.slash = over.slash.or(self.slash);
         self.encoded_slashes = over.encoded_slashes.or(self.encoded_slashes);
+        if over.allow_override.is_some() {
+            self.allow_override.clone_from(&over.allow_override);
+        }
         self.path_info = over.path_info.or(self.path_info);
         self.files.extend(over.files.iter().cloned());
+    }
+}
+
+impl DirConfig {
+    /// Says that all of this was read into `text`, which is not the program's.
+    pub(crate) fn adopt(&mut self, text: &Arc<Pool>) {
+        self.redirects.iter_mut().for_each(|list| list.adopt(text));
+        if let Some(rewrite) = &mut self.rewrite {
+            rewrite.rules.iter_mut().for_each(|list| list.adopt(text));
+        }
+        for section in &mut self.files {
+            section.adopt(text);
+            if let Some(section) = Arc::get_mut(&mut section.value) {
+                section.config.adopt(text);
+            }
+        }
     }
 }
 
@@ -110,7 +153,11 @@ impl RewriteDir {
         let options = over.options.or(self.options);
         let chosen = options.unwrap_or_default();
         let own = over.options.unwrap_or_default();
-        let merged_base = if chosen.merge_base { over.base.or(self.base) } else { over.base };
+        let merged_base = if chosen.merge_base {
+            over.base.clone().or_else(|| self.base.clone())
+        } else {
+            over.base.clone()
+        };
         let down = |down: bool| down && !own.ignore_inherit;
         self.rules = if chosen.inherit || down(base_options.inherit_down) {
             over.rules.iter().chain(&self.rules).cloned().collect()
@@ -122,6 +169,6 @@ impl RewriteDir {
         self.engine = over.engine.or(self.engine);
         self.options = options;
         self.base = merged_base;
-        self.directory = over.directory;
+        self.directory = Arc::clone(&over.directory);
     }
 }

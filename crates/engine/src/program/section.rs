@@ -1,6 +1,5 @@
 //! Sections: which requests they are for, and what they say.
 
-use crate::decision::Place;
 use crate::pattern::Pattern;
 use crate::pool::Str;
 use crate::program::DirConfig;
@@ -9,8 +8,9 @@ use crate::program::DirConfig;
 #[derive(Debug)]
 pub(crate) struct Section {
     pub(crate) matcher: SectionMatcher,
+    /// Slashes in the path of a `<Directory>`; none for regular expressions and other sections.
+    pub(crate) depth: Option<usize>,
     pub(crate) config: DirConfig,
-    pub(crate) place: Place,
 }
 
 /// What a section is compared with, and how.

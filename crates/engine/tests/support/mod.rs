@@ -5,8 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use milepost_engine::{
-    FileKind, LoadOptions, Loaded, Lookup, Outcome, Outside, Request, Scheme, Scratch, Site,
-    Version,
+    Diagnostic, FileKind, LoadOptions, Loaded, Lookup, Outcome, Outside, Request, Scheme, Scratch,
+    Site, Stamp, Version,
 };
 
 /// Files by path; a path that is the start of another is a directory.
@@ -34,6 +34,16 @@ impl Outside for Table {
         names.sort();
         names.dedup();
         Ok(names)
+    }
+
+    fn stamp(&self, path: &Path) -> io::Result<Option<Stamp>> {
+        let stamp =
+            |text: &Vec<u8>| Stamp { inode: (0, 0), len: text.len() as u64, modified_ns: 0 };
+        Ok(self.files.get(path).map(stamp))
+    }
+
+    fn report(&self, diagnostics: &[Diagnostic]) {
+        panic!("a .htaccess file does not compile: {diagnostics:?}");
     }
 
     fn kind(&self, path: &Path) -> FileKind {
