@@ -50,10 +50,12 @@ impl Reading {
     ///
     /// When the process is gone, or the kernel keeps no such account.
     pub(crate) fn at_rest(root: u32) -> io::Result<Self> {
-        let mut reading = Self::now(root)?;
+        // To look at every process of the machine takes longer than to look at these.
+        let family = family(root)?;
+        let mut reading = Self::of(root, &family)?;
         for _ in 0..LOOKS_MAX {
             thread::sleep(REST);
-            let next = Self::now(root)?;
+            let next = Self::of(root, &family)?;
             if next == reading {
                 break;
             }
@@ -62,14 +64,9 @@ impl Reading {
         Ok(reading)
     }
 
-    /// Reads the account as it is.
-    ///
-    /// # Errors
-    ///
-    /// When the process is gone, or the kernel keeps no such account.
-    pub(crate) fn now(root: u32) -> io::Result<Self> {
+    fn of(root: u32, family: &[u32]) -> io::Result<Self> {
         let mut reading = Self::default();
-        for process in family(root)? {
+        for &process in family {
             // A child may end while we read; the root may not.
             match reading.add(process) {
                 Err(error) if process == root => return Err(error),
@@ -174,7 +171,7 @@ mod tests {
 
     #[test]
     fn a_process_that_is_gone_has_no_account() {
-        assert!(Reading::now(u32::MAX).is_err());
+        assert!(Reading::at_rest(u32::MAX).is_err());
     }
 
     /// A child of a child counts, and a sleeping family comes to rest.

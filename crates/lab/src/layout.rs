@@ -220,11 +220,44 @@ pub(crate) fn ratio_text(answered: &Answered<'_>, answer: &Answer<'_>) -> (Strin
     (format!("× {}{ends}", factor(ratio.estimate)), verdict)
 }
 
+/// Returns a question with its answers in one sentence.
+pub(crate) fn summary(answered: &Answered<'_>) -> String {
+    let ratios = || {
+        answered.answers.iter().filter_map(|answer| match answer.outcome {
+            Outcome::Ratio { ratio, .. } => Some(ratio.estimate),
+            Outcome::Refused => None,
+        })
+    };
+    let low = ratios().fold(f64::INFINITY, f64::min);
+    let high = ratios().fold(0.0, f64::max);
+    let range = match ratios().count() {
+        0 => "no ratio".to_owned(),
+        1 => format!("{} × {}", metric_title(answered.question.metric), factor(low)),
+        _ => format!(
+            "{} × {} to × {}",
+            metric_title(answered.question.metric),
+            factor(low),
+            factor(high)
+        ),
+    };
+    let mut verdicts: Vec<(String, usize)> = Vec::new();
+    for answer in &answered.answers {
+        let (_, verdict) = ratio_text(answered, answer);
+        match verdicts.iter_mut().find(|(known, _)| *known == verdict) {
+            Some((_, times)) => *times += 1,
+            None => verdicts.push((verdict, 1)),
+        }
+    }
+    let of = answered.answers.len();
+    let verdicts = verdicts.iter().map(|(verdict, times)| format!("{times} of {of}: {verdict}"));
+    format!("{range} ({})", verdicts.collect::<Vec<_>>().join("; "))
+}
+
 /// Returns what the control shows.
 pub(crate) fn control_text(answered: &Answered<'_>) -> String {
     match answered.control.and_then(|ratio| Some((ratio.estimate, ratio.interval?))) {
         Some((estimate, ends)) => {
-            format!("A/A control × {} {}", factor(estimate), interval(ends))
+            format!("A/A × {} {}", factor(estimate), interval(ends))
         }
         None => "no A/A interval, so no verdict".to_owned(),
     }

@@ -16,8 +16,8 @@ use crate::analysis::{Answered, Cell, Figures, answers};
 use crate::experiment::Metric;
 use crate::layout::{
     Row, View, at, cell_at, columns, connections, control_text, count, listed, machine,
-    metric_title, number, ratio_text, rows, size, target_title, targets_on, unused_rules_view,
-    version, views, wrong_groups,
+    metric_title, number, ratio_text, rows, size, summary, target_title, targets_on,
+    unused_rules_view, version, views, wrong_groups,
 };
 use crate::results::{RESULT_FILE, Results};
 use crate::server::ServerKind;
@@ -56,6 +56,7 @@ pub fn render(results: &Results) -> String {
             body {
                 (head(results))
                 main {
+                    (in_short(&answered))
                     (figures(results))
                     (ratios(results, &answered))
                     (wrong(results))
@@ -95,6 +96,20 @@ fn head(results: &Results) -> Markup {
                     }
                     @for missing in &results.missing_servers {
                         li { strong { "Not measured: " } (missing.server.title()) " (" (missing.reason) ")." }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn in_short(answered: &[Answered<'_>]) -> Markup {
+    html! {
+        @if !answered.is_empty() {
+            section.short aria-label="In short" {
+                ul {
+                    @for answered in answered {
+                        li { strong { (answered.question.title) } ": " (summary(answered)) "." }
                     }
                 }
             }

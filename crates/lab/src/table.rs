@@ -28,7 +28,7 @@ pub fn render(results: &Results) -> String {
     }
     for answered in answers(results) {
         text.push('\n');
-        ratios(&mut text, results, &answered);
+        ratios(&mut text, &answered);
     }
     wrong(&mut text, results);
     for example in &results.error_examples {
@@ -80,15 +80,15 @@ fn aligned(text: &mut String, rows: &[Vec<String>]) {
     }
 }
 
-fn ratios(text: &mut String, results: &Results, answered: &Answered<'_>) {
+fn ratios(text: &mut String, answered: &Answered<'_>) {
     let question = answered.question;
     let _ = writeln!(text, "{}", question.title);
     let _ = writeln!(
         text,
-        "  {} against {}, {}, {} ({})",
+        "  {} against {}, target {}, {}; {}",
         metric_title(question.metric),
         question.against,
-        target_title(question.target, results.rules),
+        question.target.name(),
         count(question.connections, "connection"),
         control_text(answered),
     );
@@ -109,7 +109,7 @@ fn wrong(text: &mut String, results: &Results) {
         let expected = if group.expected { " (as the experiment expects)" } else { "" };
         let _ = writeln!(
             text,
-            "\nWRONG ANSWERS{expected}: {} on {}, target {}",
+            "\nWRONG ANSWERS{expected}: {}\n  on {}, target {}",
             group.title,
             listed(group.servers.iter().map(|server| server.title())),
             listed(group.targets.iter().map(|target| target.name())),

@@ -33,11 +33,15 @@ const HEADING: f64 = 19.0;
 /// Height of the scale below the bars.
 const AXIS: f64 = 22.0;
 
+/// Where the scale of ratios begins: left of it stand the names of the methods, which are longer.
+const LEFT_OF_RATIOS: f64 = 150.0;
+
 /// A logarithmic scale from one number to another.
 #[derive(Clone, Copy, Debug)]
 struct Scale {
     low: f64,
     high: f64,
+    left: f64,
 }
 
 impl Scale {
@@ -48,13 +52,13 @@ impl Scale {
         // A bar needs a length, so the smallest value does not stand at the very beginning.
         let low = if 10_f64.powf(low) == low { low - 1.0 } else { low };
         let high = high.log10().ceil().max(low + 1.0);
-        Some(Self { low: 10_f64.powf(low), high: 10_f64.powf(high) })
+        Some(Self { low: 10_f64.powf(low), high: 10_f64.powf(high), left: LEFT })
     }
 
     /// Returns where `value` stands.
     fn at(self, value: f64) -> f64 {
         let share = (value / self.low).ln() / (self.high / self.low).ln();
-        LEFT + share.clamp(0.0, 1.0) * (RIGHT - LEFT)
+        self.left + share.clamp(0.0, 1.0) * (RIGHT - self.left)
     }
 
     /// Returns the powers of ten in it.
@@ -213,7 +217,7 @@ pub(super) fn forest(answered: &Answered<'_>, id: usize) -> Markup {
         return html! {};
     };
     // Some air, so that nothing stands on the edge.
-    let scale = Scale { low: low / 1.1, high: high * 1.1 };
+    let scale = Scale { low: low / 1.1, high: high * 1.1, left: LEFT_OF_RATIOS };
     let height = ratios().count() as f64 * BAR_STEP + AXIS;
     let metric = metric_title(answered.question.metric);
     html! {
@@ -240,7 +244,7 @@ pub(super) fn forest(answered: &Answered<'_>, id: usize) -> Markup {
             @for (at, (answer, ratio)) in ratios().enumerate() {
                 @let top = at as f64 * BAR_STEP;
                 @let (server, method) = answer.of.split_once('/').unwrap_or(("", answer.of));
-                text.server x=(LEFT - 7.0) y=(top + 10.0) text-anchor="end" { (method) }
+                text.server x=(LEFT_OF_RATIOS - 9.0) y=(top + 10.0) text-anchor="end" { (method) }
                 @if let Some(interval) = ratio.interval {
                     (whisker(scale, interval, top + 7.0))
                 }
@@ -265,7 +269,7 @@ fn forest_ticks(scale: Scale) -> Vec<f64> {
     // The finest that still has a mark near both ends.
     let wide = |ticks: &&Vec<f64>| {
         let (Some(first), Some(last)) = (ticks.first(), ticks.last()) else { return false };
-        ticks.len() > 1 && scale.at(*last) - scale.at(*first) > (RIGHT - LEFT) * 0.4
+        ticks.len() > 1 && scale.at(*last) - scale.at(*first) > (RIGHT - scale.left) * 0.4
     };
     all.iter().find(wide).or(all.last()).cloned().unwrap_or_default()
 }
