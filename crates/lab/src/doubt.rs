@@ -2,7 +2,7 @@
 
 use milepost_stats::bootstrap::TRIALS_MIN;
 
-use crate::layout::connections;
+use crate::layout::{connections, count};
 use crate::results::{Results, Trial, Warning};
 
 /// Processes that wanted to run before the start, as a share of the cores.
@@ -25,9 +25,11 @@ pub(crate) fn doubts(results: &Results) -> Vec<Warning> {
         doubt("milepost is a debug build".to_owned(), "build it with cargo build --release");
     }
     if results.rounds < u32::try_from(TRIALS_MIN).unwrap_or(u32::MAX) {
-        let rounds = results.rounds;
         doubt(
-            format!("{rounds} rounds carry no interval and so no verdict"),
+            format!(
+                "{} cannot carry an interval, and so no verdict",
+                count(results.rounds, "round")
+            ),
             "ask for at least --rounds 6",
         );
     }
@@ -73,7 +75,7 @@ fn busy_alternatives(results: &Results) -> Vec<String> {
             let limited =
                 trials.iter().filter(|trial| trial.client_busiest_thread > GENERATOR_SHARE_MAX);
             if limited.count() * 2 > trials.len() {
-                busy.push(format!("{} ({connections} connections)", alternative.name));
+                busy.push(format!("{} ({})", alternative.name, count(connections, "connection")));
             }
         }
     }
@@ -93,7 +95,7 @@ mod tests {
     #[test]
     fn each_doubt_is_told() {
         check(|r| r.environment.optimised_build = false, "milepost is a debug build");
-        check(|r| r.rounds = 5, "5 rounds carry no interval");
+        check(|r| r.rounds = 5, "5 rounds cannot carry an interval");
         check(|r| r.environment.load_average = 1.1, "the machine was busy before the run");
         check(|r| r.environment.steal_percent = Some(3.0), "the host kept 3.0 %");
         check(
@@ -108,7 +110,7 @@ mod tests {
                 let trials = r.trials.iter_mut().filter(|t| t.alternative == "apache/redirect");
                 trials.for_each(|trial| trial.client_busiest_thread = 0.95);
             },
-            "the load generator was at its limit in most trials of apache/redirect (1 connections)",
+            "the load generator was at its limit in most trials of apache/redirect (1 connection)",
         );
     }
 

@@ -277,7 +277,7 @@ pub(crate) fn target_title(target: Target, rules: u32) -> String {
     match target {
         Target::First => "the first rule".to_owned(),
         Target::Middle => "the middle rule".to_owned(),
-        Target::Last => format!("the last of {} rules", number(rules.into())),
+        Target::Last => format!("the last of {} rules", whole(rules.into())),
         Target::Miss => "a path that no rule matches".to_owned(),
     }
 }
@@ -286,12 +286,12 @@ pub(crate) fn target_title(target: Target, rules: u32) -> String {
 pub(crate) fn size(results: &Results) -> String {
     let volume = match results.volume {
         Volume::Milliseconds(time) => format!("{time} ms"),
-        Volume::Requests(requests) => format!("{} requests", number(requests as f64)),
+        Volume::Requests(requests) => format!("{} requests", whole(requests)),
     };
     format!(
         "{} of {volume} a trial, {} trials in {:.0} s, every answer checked",
         count(results.rounds, "round"),
-        number(results.trials.len() as f64),
+        whole(results.trials.len() as u64),
         results.seconds,
     )
 }
@@ -314,6 +314,11 @@ pub(crate) fn number(value: f64) -> String {
         return grouped(value);
     }
     if value >= 9.995 { format!("{value:.1}") } else { format!("{value:.2}") }
+}
+
+/// Writes a number of things, with its thousands grouped.
+pub(crate) fn whole(value: u64) -> String {
+    grouped(value as f64)
 }
 
 /// Writes a factor: near 1 the differences lie in the second place.

@@ -17,7 +17,7 @@ use crate::experiment::Metric;
 use crate::layout::{
     Row, View, at, cell_at, columns, connections, control_text, count, listed, machine,
     metric_title, number, ratio_text, rows, size, summary, target_title, targets_on,
-    unused_rules_view, version, views, wrong_groups,
+    unused_rules_view, version, views, whole, wrong_groups,
 };
 use crate::results::{RESULT_FILE, Results};
 use crate::server::ServerKind;
@@ -83,7 +83,7 @@ fn head(results: &Results) -> Markup {
             h1 { (results.title) }
             p.question { (results.question) }
             ul.facts {
-                li { (number(results.rules.into())) " rules" }
+                li { (whole(results.rules.into())) " rules" }
                 @for server in servers {
                     li { span.dot.(server.name()) {} (server.title()) " " (version(results, server)) }
                 }
@@ -429,7 +429,7 @@ fn how(results: &Results) -> Markup {
                                     (alternative.name)
                                     @if alternative.control_of.is_some() { " (A/A)" }
                                 }
-                                td.number { (number(alternative.rules.into())) }
+                                td.number { (whole(alternative.rules.into())) }
                                 td { code { (alternative.command.join(" ")) } }
                                 td {
                                     @for file in &alternative.rule_files {

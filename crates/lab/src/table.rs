@@ -7,8 +7,8 @@ use std::fmt::Write;
 
 use crate::analysis::{Answered, answers};
 use crate::layout::{
-    View, cell_at, columns, control_text, count, listed, machine, metric_title, number, ratio_text,
-    rows, size, target_title, version, views, wrong_groups,
+    View, cell_at, columns, control_text, count, listed, machine, metric_title, ratio_text, rows,
+    size, target_title, version, views, whole, wrong_groups,
 };
 use crate::results::Results;
 
@@ -18,7 +18,7 @@ const GAP: &str = "   ";
 /// Writes `results` for a terminal.
 pub fn render(results: &Results) -> String {
     let mut text = String::new();
-    let _ = writeln!(text, "{}, {} rules", results.title, number(results.rules.into()));
+    let _ = writeln!(text, "{}, {} rules", results.title, whole(results.rules.into()));
     let _ = writeln!(text, "{}", machine(&results.environment));
     let _ = writeln!(text, "{}", size(results));
     let _ = writeln!(text, "seed {}, {}", results.seed, results.environment.date);
