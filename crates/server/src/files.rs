@@ -35,6 +35,33 @@ use version::Version;
 /// The methods that a file answers to.
 pub(crate) const ALLOWED: &[u8] = b"HEAD,GET,POST,OPTIONS";
 
+/// The other methods that Apache knows by name; what is none of them is not implemented.
+const KNOWN: &[&[u8]] = &[
+    b"BASELINE-CONTROL",
+    b"CHECKIN",
+    b"CHECKOUT",
+    b"CONNECT",
+    b"COPY",
+    b"DELETE",
+    b"LABEL",
+    b"LOCK",
+    b"MERGE",
+    b"MKACTIVITY",
+    b"MKCOL",
+    b"MKWORKSPACE",
+    b"MOVE",
+    b"PATCH",
+    b"PROPFIND",
+    b"PROPPATCH",
+    b"PUT",
+    b"REPORT",
+    b"TRACE",
+    b"UNCHECKOUT",
+    b"UNLOCK",
+    b"UPDATE",
+    b"VERSION-CONTROL",
+];
+
 /// The files of one worker.
 #[derive(Default)]
 pub(crate) struct Files {
@@ -68,9 +95,9 @@ impl Files {
             // Apache gives a file to a POST as well.
             b"GET" | b"HEAD" | b"POST" => {}
             b"OPTIONS" => return reply.add_field("Allow", ALLOWED),
-            _ => {
+            method => {
                 reply.add_field("Allow", ALLOWED);
-                return reply.error(405);
+                return reply.error(if KNOWN.contains(&method) { 405 } else { 501 });
             }
         }
         match self.find(path, seen) {

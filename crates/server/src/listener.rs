@@ -16,14 +16,14 @@ use socket2::{Domain, Protocol, Socket, Type};
 #[non_exhaustive]
 pub enum BindError {
     /// Somebody else has it, or the system does not let us.
-    #[error("cannot listen on {address} ({place}): {reason}", reason = reason(source))]
+    #[error("cannot listen on {address} ({place}): {reason}", reason = reason(error))]
     Address {
         /// The address.
         address: SocketAddr,
         /// Where its `Listen` stands.
         place: String,
         /// What the system says.
-        source: io::Error,
+        error: io::Error,
     },
     /// There is no `Listen`.
     #[error("no Listen directive: there is no address to serve on")]
@@ -46,7 +46,7 @@ pub(crate) fn bind(settings: &Settings, workers: NonZeroUsize) -> Result<Listene
                 Ok(()) => addresses.push((address, listen)),
                 // A bare port means IPv6 as well, on systems that have it.
                 Err(error) if is_without_ipv6(&error, address, listen) => {}
-                Err(source) => return Err(bind_error(address, listen, source)),
+                Err(error) => return Err(bind_error(address, listen, error)),
             }
         }
     }
@@ -61,7 +61,7 @@ pub(crate) fn bind(settings: &Settings, workers: NonZeroUsize) -> Result<Listene
         let mut sockets = Vec::with_capacity(addresses.len());
         for (address, (_, listen)) in listeners.addresses.iter_mut().zip(&addresses) {
             let socket = listen_on(*address, settings.listen_backlog)
-                .map_err(|source| bind_error(*address, listen, source))?;
+                .map_err(|error| bind_error(*address, listen, error))?;
             // Port 0 becomes the first worker's choice for all of them.
             *address = socket.local_addr().unwrap_or(*address);
             sockets.push(socket);
@@ -107,8 +107,8 @@ fn is_without_ipv6(error: &io::Error, address: SocketAddr, listen: &Listen) -> b
     absent && address.is_ipv6() && listen.addresses.len() > 1
 }
 
-fn bind_error(address: SocketAddr, listen: &Listen, source: io::Error) -> BindError {
-    BindError::Address { address, place: listen.place.clone(), source }
+fn bind_error(address: SocketAddr, listen: &Listen, error: io::Error) -> BindError {
+    BindError::Address { address, place: listen.place.clone(), error }
 }
 
 /// What is wrong, in the words of somebody who knows what was tried.

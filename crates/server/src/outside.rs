@@ -30,7 +30,8 @@ impl Outside for FileSystem {
             Ok(metadata) if metadata.is_file() => Ok(Some(Stamp {
                 inode: (metadata.dev(), metadata.ino()),
                 len: metadata.len(),
-                modified_ns: i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec()),
+                modified_ns: i128::from(metadata.mtime()) * 1_000_000_000
+                    + i128::from(metadata.mtime_nsec()),
             })),
             Ok(_) => Ok(None),
             Err(error) => match error.kind() {
@@ -169,23 +170,20 @@ mod tests {
 
     #[test]
     fn kinds_follow_links_or_do_not() {
-        let directory =
-            std::env::temp_dir().join(format!("milepost-outside-{}", std::process::id()));
-        fs::create_dir_all(&directory).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let directory = directory.path();
         let (file, link) = (directory.join("file"), directory.join("link"));
         fs::write(&file, "12345").unwrap();
-        let _ = fs::remove_file(&link);
         std::os::unix::fs::symlink(&file, &link).unwrap();
 
-        assert_eq!(FileSystem.kind(&directory), FileKind::Directory);
+        assert_eq!(FileSystem.kind(directory), FileKind::Directory);
         assert_eq!(FileSystem.kind(&link), FileKind::File(5));
         assert_eq!(FileSystem.kind_of_link(&link), FileKind::Link);
         assert_eq!(FileSystem.kind(&directory.join("none")), FileKind::Missing);
         assert_eq!(FileSystem.kind(Path::new("/dev/null")), FileKind::Other);
-        let mut listed = FileSystem.list(&directory).unwrap();
+        let mut listed = FileSystem.list(directory).unwrap();
         listed.sort();
         assert_eq!(listed, [file, link].map(|path| PathBuf::from(path.file_name().unwrap())));
-        fs::remove_dir_all(&directory).unwrap();
     }
 
     #[test]

@@ -176,11 +176,20 @@ async fn accept<R: Respond + 'static>(
             .await
         };
         match accepted {
-            None => return,
+            None => break,
             Some(Ok((stream, remote))) => enter(stream, remote, address, &worker),
             Some(Err(error)) if is_about_one_connection(&error) => {}
             // No descriptor or no memory is left. The queue keeps what waits, for now.
             Some(Err(_)) => sleep(ACCEPT_PAUSE).await,
+        }
+    }
+    // The runtime may not have heard of those that came last; the system has.
+    let Ok(listener) = listener.into_std() else { return };
+    while let Ok((stream, remote)) = listener.accept() {
+        if stream.set_nonblocking(true).is_ok()
+            && let Ok(stream) = TcpStream::from_std(stream)
+        {
+            enter(stream, remote, address, &worker);
         }
     }
 }

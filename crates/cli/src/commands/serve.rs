@@ -92,7 +92,7 @@ fn load_options(args: Args) -> anyhow::Result<(LoadOptions, String)> {
                 .canonicalize()
                 .with_context(|| format!("cannot serve {}", args.directory.display()))?;
             // What was given with -c comes after, and so has the last word.
-            after.splice(0..0, directory_directives(&directory)?);
+            after.insert(0, directory_directives(&directory)?);
             directory.display().to_string()
         }
     };
@@ -108,16 +108,17 @@ fn load_options(args: Args) -> anyhow::Result<(LoadOptions, String)> {
 }
 
 /// The configuration that serves one directory.
-fn directory_directives(directory: &Path) -> anyhow::Result<Vec<String>> {
+fn directory_directives(directory: &Path) -> anyhow::Result<String> {
     let name = directory.to_str().context("the name of the directory is not UTF-8")?;
     let quoted = format!("\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\""));
-    Ok(vec![
-        format!("Listen {DEFAULT_LISTEN}"),
-        format!("DocumentRoot {quoted}"),
-        format!("<Directory {quoted}>"),
-        "Require all granted".to_owned(),
-        "</Directory>".to_owned(),
-    ])
+    Ok(format!(
+        "Listen {DEFAULT_LISTEN}\n\
+         DocumentRoot {quoted}\n\
+         <Directory {quoted}>\n\
+         AllowOverride All\n\
+         Require all granted\n\
+         </Directory>\n"
+    ))
 }
 
 /// Stops the server at the first signal; at the second the process ends at once.

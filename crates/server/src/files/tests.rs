@@ -2,10 +2,10 @@
 
 use std::fs::FileTimes;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use milepost_http::request::{HeadLimits, parse};
+use tempfile::TempDir;
 
 use super::*;
 
@@ -29,13 +29,21 @@ fn methods_are_those_that_apache_gives_a_file_to() {
     let directory = Directory::new();
     let path = directory.write("a.txt", "x", 100);
     let mut files = Files::default();
-    for (method, status) in
-        [("GET", 200), ("HEAD", 200), ("POST", 200), ("OPTIONS", 200), ("PUT", 405), ("get", 405)]
-    {
+    for (method, status) in [
+        ("GET", 200),
+        ("HEAD", 200),
+        ("POST", 200),
+        ("OPTIONS", 200),
+        ("PUT", 405),
+        ("TRACE", 405),
+        ("BASELINE-CONTROL", 405),
+        ("get", 501),
+        ("FOO", 501),
+    ] {
         let answer = get(&mut files, &path, method, "");
         assert_eq!(answer.status, status, "{method}");
         let allow = answer.field("Allow");
-        assert_eq!(allow.is_some(), status == 405 || method == "OPTIONS", "{method}");
+        assert_eq!(allow.is_some(), status != 200 || method == "OPTIONS", "{method}");
     }
 }
 
@@ -45,9 +53,9 @@ fn what_cannot_be_opened_has_a_status() {
     let mut files = Files::default();
     let mut status = |path: PathBuf| get(&mut files, &path, "GET", "").status;
     let file = directory.write("a.txt", "x", 100);
-    assert_eq!(status(directory.path.join("none")), 404);
+    assert_eq!(status(directory.path().join("none")), 404);
     assert_eq!(status(file.join("below")), 404);
-    assert_eq!(status(directory.path.clone()), 404);
+    assert_eq!(status(directory.path().to_owned()), 404);
     assert_eq!(status(PathBuf::from("/dev/null")), 404);
 }
 
@@ -153,7 +161,7 @@ fn a_cached_file_is_never_given_out_after_a_change() {
     directory.write("a.txt", "new", 1000);
     assert_eq!(get(&mut files, &path, "GET", "").content, "new");
     directory.write("b.txt", "moved", 1000);
-    fs::rename(directory.path.join("b.txt"), &path).unwrap();
+    fs::rename(directory.path().join("b.txt"), &path).unwrap();
     assert_eq!(get(&mut files, &path, "GET", "").content, "moved");
     fs::remove_file(&path).unwrap();
     assert_eq!(get(&mut files, &path, "GET", "").status, 404);
@@ -172,22 +180,21 @@ fn a_file_that_has_just_changed_is_not_kept_and_its_tag_is_weak() {
 
 /// A directory of one test, gone with it.
 struct Directory {
-    path: PathBuf,
+    directory: TempDir,
 }
 
 impl Directory {
     fn new() -> Directory {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("milepost-files-{}-{number}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        fs::create_dir_all(&path).unwrap();
-        Directory { path }
+        Directory { directory: tempfile::tempdir().unwrap() }
+    }
+
+    fn path(&self) -> &Path {
+        self.directory.path()
     }
 
     /// Writes a file and sets its modification time to so many seconds ago.
     fn write(&self, name: &str, text: &str, age: u64) -> PathBuf {
-        let path = self.path.join(name);
+        let path = self.path().join(name);
         fs::write(&path, text).unwrap();
         let modified = SystemTime::now() - Duration::from_secs(age);
         let file = File::options().write(true).open(&path).unwrap();
@@ -202,13 +209,6 @@ impl Directory {
         while changed.elapsed().is_ok_and(|elapsed| elapsed < age) {
             std::thread::sleep(Duration::from_millis(50));
         }
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        // Nothing depends on it.
-        let _ = fs::remove_dir_all(&self.path);
     }
 }
 
