@@ -49,7 +49,8 @@ pub(crate) struct Args {
     /// Try rule after rule instead of using the index; for comparisons
     #[arg(long)]
     scan: bool,
-    /// Directory to serve on 127.0.0.1:8080 when there is no configuration file
+    /// Directory to serve when there is no configuration file; on 127.0.0.1:8080, unless -C or -c say
+    /// Listen
     #[arg(value_name = "DIR", default_value = ".", conflicts_with = "file")]
     directory: PathBuf,
 }
@@ -91,8 +92,10 @@ fn load_options(args: Args) -> anyhow::Result<(LoadOptions, String)> {
             let directory = directory
                 .canonicalize()
                 .with_context(|| format!("cannot serve {}", args.directory.display()))?;
+            let listens = args.before.iter().chain(&after).any(|directive| is_listen(directive));
+            let listen = if listens { None } else { Some(DEFAULT_LISTEN) };
             // What was given with -c comes after, and so has the last word.
-            after.insert(0, directory_directives(&directory)?);
+            after.insert(0, directory_directives(&directory, listen)?);
             directory.display().to_string()
         }
     };
@@ -107,12 +110,19 @@ fn load_options(args: Args) -> anyhow::Result<(LoadOptions, String)> {
     Ok((options, what))
 }
 
+/// Whether a directive says where to listen.
+fn is_listen(directive: &str) -> bool {
+    let name = directive.split_ascii_whitespace().next();
+    name.is_some_and(|name| name.eq_ignore_ascii_case("Listen"))
+}
+
 /// The configuration that serves one directory.
-fn directory_directives(directory: &Path) -> anyhow::Result<String> {
+fn directory_directives(directory: &Path, listen: Option<&str>) -> anyhow::Result<String> {
     let name = directory.to_str().context("the name of the directory is not UTF-8")?;
     let quoted = format!("\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\""));
+    let listen = listen.map(|address| format!("Listen {address}\n")).unwrap_or_default();
     Ok(format!(
-        "Listen {DEFAULT_LISTEN}\n\
+        "{listen}\
          DocumentRoot {quoted}\n\
          <Directory {quoted}>\n\
          AllowOverride All\n\
@@ -144,4 +154,38 @@ fn stop_on_signal(stopper: Stopper) -> io::Result<()> {
 #[allow(clippy::print_stderr, reason = "what is said about serving goes to stderr")]
 fn say(message: &str) {
     eprintln!("{message}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_has_a_default_address_unless_one_is_given() {
+        for (after, expected) in [
+            (None, "Listen 127.0.0.1:8080\nDocumentRoot \"/"),
+            (Some("Redirect /a http://b/"), "Listen 127.0.0.1:8080\nDocumentRoot \"/"),
+            (Some("listen 127.0.0.1:9000"), "DocumentRoot \"/"),
+        ] {
+            let args = Args {
+                file: None,
+                root: None,
+                before: Vec::new(),
+                after: after.map(str::to_owned).into_iter().collect(),
+                defines: Vec::new(),
+                workers: None,
+                scan: false,
+                directory: "/".into(),
+            };
+            let (options, what) = load_options(args).unwrap();
+            assert_eq!(what, "/");
+            assert!(options.after[0].starts_with(expected), "{:?}", options.after);
+        }
+    }
+
+    #[test]
+    fn a_directory_may_have_any_name() {
+        let directives = directory_directives(Path::new("/a \"b\\c"), None).unwrap();
+        assert!(directives.starts_with("DocumentRoot \"/a \\\"b\\\\c\"\n"), "{directives}");
+    }
 }

@@ -1,0 +1,236 @@
+//! `milepost serve` from the outside: what it says, what it answers, and how it ends.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+const MILEPOST: &str = env!("CARGO_BIN_EXE_milepost");
+
+/// Long enough for anything that should happen at once, on a machine that is busy.
+const SOON: Duration = Duration::from_secs(10);
+
+#[test]
+fn a_configuration_is_served_until_the_server_is_told_to_stop() {
+    let directory = directory();
+    let address = free_address();
+    write(
+        &directory,
+        "httpd.conf",
+        &format!("Listen {address}\nRedirect 301 /a http://b.example/\n"),
+    );
+    let mut server = Server::start(&["-d", path(&directory), "-f", "httpd.conf", "--workers", "2"]);
+    assert_eq!(server.announcement, format!("milepost: serving httpd.conf on {address}"));
+    let answer = ask(address, "/a/c");
+    assert!(answer.starts_with("HTTP/1.1 301 "), "{answer}");
+    assert!(answer.contains("\r\nLocation: http://b.example//c\r\n"), "{answer}");
+    server.signal("TERM");
+    assert_eq!(server.end().code(), Some(0));
+    assert!(TcpStream::connect(address).is_err());
+}
+
+#[test]
+fn the_scan_gives_the_same_answer() {
+    let address = free_address();
+    let listen = format!("Listen {address}");
+    let mut server = Server::start(&[
+        "--scan",
+        "-C",
+        &listen,
+        "-c",
+        "Redirect 301 /a http://b.example/c",
+        "-c",
+        "<IfDefine X>\nRedirect 302 /d http://b.example/e\n</IfDefine>",
+        "-D",
+        "X",
+        "-f",
+        "/dev/null",
+    ]);
+    assert!(ask(address, "/a").contains("\r\nLocation: http://b.example/c\r\n"));
+    assert!(ask(address, "/d").contains("\r\nLocation: http://b.example/e\r\n"));
+    server.signal("INT");
+    assert_eq!(server.end().code(), Some(0));
+}
+
+#[test]
+fn a_directory_is_served_with_its_htaccess() {
+    let directory = directory();
+    write(&directory, "a.txt", "success\n");
+    write(&directory, ".htaccess", "Redirect 301 /old http://b.example/new\n");
+    let address = free_address();
+    let mut server = Server::start(&["-c", &format!("Listen {address}"), path(&directory)]);
+    assert!(server.announcement.ends_with(&format!(" on {address}")), "{}", server.announcement);
+    assert!(ask(address, "/a.txt").ends_with("\r\n\r\nsuccess\n"));
+    assert!(ask(address, "/old").contains("\r\nLocation: http://b.example/new\r\n"));
+    server.signal("TERM");
+    assert_eq!(server.end().code(), Some(0));
+}
+
+#[test]
+fn an_unknown_directive_is_named_with_its_place() {
+    let directory = directory();
+    write(&directory, "httpd.conf", "Listen 127.0.0.1:1\n\nRedirekt /a http://b.example/\n");
+    let (status, text) = fails(&["-d", path(&directory), "-f", "httpd.conf"]);
+    assert_eq!(status.code(), Some(2));
+    assert!(text.contains("httpd.conf:3:1: error: "), "{text}");
+    assert!(text.contains("Redirekt"), "{text}");
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    let (status, text) = fails(&["-f", "/nonexistent/httpd.conf"]);
+    assert_eq!(status.code(), Some(2));
+    assert!(text.contains("/nonexistent/httpd.conf"), "{text}");
+    let (status, text) = fails(&["/nonexistent"]);
+    assert_eq!(status.code(), Some(2));
+    assert!(text.contains("/nonexistent"), "{text}");
+}
+
+#[test]
+fn a_port_in_use_is_named_with_the_place_of_its_listen() {
+    let directory = directory();
+    let taken = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    let address = taken.local_addr().expect("an address");
+    write(&directory, "httpd.conf", &format!("ServerName a\nListen {address}\n"));
+    let (status, text) = fails(&["-d", path(&directory), "-f", "httpd.conf"]);
+    assert_eq!(status.code(), Some(2));
+    let lines: Vec<_> = text.lines().collect();
+    let [line] = lines[..] else { panic!("not one line: {text}") };
+    assert!(line.starts_with(&format!("milepost: cannot listen on {address} (")), "{line}");
+    assert!(line.ends_with("httpd.conf:2): the port is in use"), "{line}");
+}
+
+#[test]
+fn a_second_server_does_not_share_the_port() {
+    let address = free_address();
+    let listen = format!("Listen {address}");
+    let _first = Server::start(&["-C", &listen, "-f", "/dev/null"]);
+    let (status, text) = fails(&["-C", &listen, "-f", "/dev/null"]);
+    assert_eq!(status.code(), Some(2));
+    assert!(text.contains("the port is in use"), "{text}");
+}
+
+#[test]
+fn a_second_signal_ends_the_server_at_once() {
+    let address = free_address();
+    let mut server = Server::start(&["-C", &format!("Listen {address}"), "-f", "/dev/null"]);
+    // A request that is never finished is waited for, so the first signal alone takes seconds.
+    let mut waiting = TcpStream::connect(address).expect("a connection");
+    waiting.write_all(b"GET / HTTP/1.1\r\n").expect("sent");
+    let _ = ask(address, "/");
+    server.signal("TERM");
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(server.child.try_wait().expect("a child").is_none(), "it did not wait");
+    server.signal("TERM");
+    let start = Instant::now();
+    assert_eq!(server.end().code(), Some(128 + 15));
+    assert!(start.elapsed() < Duration::from_secs(2));
+}
+
+/// A running `milepost serve`; killed when dropped.
+struct Server {
+    child: Child,
+    announcement: String,
+}
+
+impl Server {
+    /// Starts it and waits until it says that it serves.
+    fn start(arguments: &[&str]) -> Server {
+        let mut child = serve(arguments);
+        let mut lines = BufReader::new(child.stderr.take().expect("stderr")).lines();
+        let announcement = lines
+            .by_ref()
+            .map(|line| line.expect("text"))
+            .find(|line| line.starts_with("milepost: "))
+            .unwrap_or_default();
+        // Nobody reads what comes later, and nobody must wait for a reader.
+        std::thread::spawn(move || lines.for_each(drop));
+        let server = Server { child, announcement };
+        assert!(server.announcement.starts_with("milepost: serving "), "{}", server.announcement);
+        server
+    }
+
+    fn signal(&self, name: &str) {
+        let id = self.child.id().to_string();
+        let status = Command::new("kill").args(["-s", name, &id]).status().expect("kill");
+        assert!(status.success());
+    }
+
+    fn end(&mut self) -> ExitStatus {
+        wait(&mut self.child)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Runs it when it must end by itself; returns how, and what it said.
+fn fails(arguments: &[&str]) -> (ExitStatus, String) {
+    let mut child = serve(arguments);
+    let status = wait(&mut child);
+    let mut text = String::new();
+    child.stderr.take().expect("stderr").read_to_string(&mut text).expect("text");
+    (status, text)
+}
+
+fn serve(arguments: &[&str]) -> Child {
+    Command::new(MILEPOST)
+        .arg("serve")
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("milepost starts")
+}
+
+#[track_caller]
+fn wait(child: &mut Child) -> ExitStatus {
+    let end = Instant::now() + SOON;
+    loop {
+        if let Some(status) = child.try_wait().expect("a child") {
+            return status;
+        }
+        if Instant::now() > end {
+            child.kill().expect("killed");
+            panic!("it does not end");
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn ask(address: SocketAddr, target: &str) -> String {
+    let mut stream = TcpStream::connect(address).expect("a connection");
+    stream.set_read_timeout(Some(SOON)).expect("a timeout");
+    stream.write_all(format!("GET {target} HTTP/1.0\r\n\r\n").as_bytes()).expect("sent");
+    let mut text = String::new();
+    stream.read_to_string(&mut text).expect("an answer");
+    text
+}
+
+/// A loopback address whose port nobody uses at the moment.
+fn free_address() -> SocketAddr {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    listener.local_addr().expect("an address")
+}
+
+fn directory() -> TempDir {
+    tempfile::tempdir().expect("a directory")
+}
+
+fn path(directory: &TempDir) -> &str {
+    directory.path().to_str().expect("UTF-8")
+}
+
+fn write(directory: &TempDir, name: &str, text: &str) {
+    fs::write(Path::join(directory.path(), name), text).expect("written");
+}
