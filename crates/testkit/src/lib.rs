@@ -17,6 +17,8 @@ pub mod httpd;
 pub mod judge;
 pub mod known;
 pub mod milepost;
+pub mod near;
+pub mod sample;
 pub mod spec;
 pub mod stage;
 
