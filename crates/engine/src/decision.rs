@@ -17,7 +17,7 @@ pub struct Decision<'s> {
 /// The kinds of answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome<'s> {
-    /// A status from 300 to 399 with a `Location`.
+    /// A status with a `Location`: from 300 to 399, or 500 where httpd does not know the status.
     Redirect {
         /// The status code.
         status: u16,

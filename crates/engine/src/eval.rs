@@ -6,6 +6,7 @@
 //! Source: httpd 2.4.71 `server/request.c`, `ap_process_request_internal`; `modules/http/http_request.c`,
 //! `internal_internal_redirect`.
 
+mod ahead;
 mod alias;
 mod condition;
 mod directory;
@@ -20,7 +21,7 @@ mod walk;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use milepost_http::path::{self, BadPath, EncodedSlashes, Slashes};
+use milepost_http::path::{self, AboveRoot, BadPath, EncodedSlashes, Slashes};
 use milepost_pcre::{Captures, Matcher};
 
 use crate::decision::{Decision, Outcome, Place, Rule};
@@ -148,6 +149,8 @@ struct Run<'r> {
     /// The name in the `Host` field or the target, in lower case; empty if there is none.
     host: &'r [u8],
     host_port: Option<u16>,
+    /// What stands for the `Host` field: the authority of an absolute-form target.
+    authority: Option<&'r [u8]>,
     work: &'r mut Work,
     /// The directive that decided.
     rule: Option<(Place, Option<Arc<Pool>>)>,
@@ -167,15 +170,15 @@ pub(crate) fn decide<'s>(
     hop.reset();
     host.clear();
     let status = |status| Decision { outcome: Outcome::Status(status), rule: None };
-    let parsed = match target::parse(request, host) {
-        Ok(target::Target::Path { path, args, port }) => {
+    let parsed = match target::parse(request, program.settings.request_line_bytes_max, host) {
+        Ok(target::Target::Path { path, args, port, authority }) => {
             let number = identity::select(program, request.local, host);
-            (path, args, port, number)
+            (path, args, port, authority, number)
         }
         Ok(target::Target::Asterisk) => return status(200),
         Err(code) => return status(code),
     };
-    let (path, args, host_port, number) = parsed;
+    let (path, args, host_port, authority, number) = parsed;
     hop.set_args(args);
     let mut run = Run {
         program,
@@ -185,6 +188,7 @@ pub(crate) fn decide<'s>(
         outside,
         host,
         host_port,
+        authority,
         work,
         rule: None,
         redirects: 0,
@@ -227,7 +231,7 @@ impl Run<'_> {
         let encoded = self.server.base.encoded_slashes.unwrap_or(EncodedSlashes::Refuse);
         let mut normal = self.take_buffer();
         hop.uri.clear();
-        let mut result = path::normalize(path, slashes, &mut normal)
+        let mut result = path::normalize(path, slashes, AboveRoot::Refuse, &mut normal)
             .and_then(|()| path::unescape(&normal, encoded, &mut hop.uri));
         if result.is_ok() && encoded == EncodedSlashes::Decode && normal.contains(&b'%') {
             normal.clear();
@@ -244,28 +248,28 @@ impl Run<'_> {
 
     /// All phases of one pass.
     fn process(&mut self, hop: &mut Hop) -> End {
+        match self.prepare(hop) {
+            Ok(path_info) => handle(hop, path_info),
+            Err(end) => end,
+        }
+    }
+
+    /// All phases before the handler; a subrequest that only looks ends here. `Ok` says whether the
+    /// handler takes path info.
+    fn prepare(&mut self, hop: &mut Hop) -> Result<bool, End> {
         let config = self.location_config(hop);
-        match self.translate(hop, &config) {
-            Translated::End(end) => return end,
-            Translated::Declined | Translated::Done => {}
+        if let Translated::End(end) = self.translate(hop, &config) {
+            return Err(end);
         }
         drop(config);
-        let config = match self.map_to_storage(hop) {
-            Ok(config) => config,
-            Err(status) => return End::Status(status),
-        };
+        let config = self.map_to_storage(hop).map_err(End::Status)?;
         let method = self.request.method;
         if !config.get().access.allows(self.request.remote.ip(), self.request.local.ip(), method) {
-            return End::Status(403);
+            return Err(End::Status(403));
         }
-        if let Some(end) = self.fixups(hop, &config) {
-            return end;
-        }
-        match hop.kind {
-            Some(FileKind::File(_)) if hop.path_info.is_empty() => End::File,
-            Some(FileKind::File(_)) if config.get().path_info == Some(true) => End::File,
-            Some(FileKind::Other) => End::Status(403),
-            _ => End::Status(404),
+        match self.fixups(hop, &config) {
+            Some(end) => Err(end),
+            None => Ok(config.get().path_info == Some(true)),
         }
     }
 
@@ -279,17 +283,49 @@ impl Run<'_> {
             Translated::Declined => {}
             done => return done,
         }
-        self.translate_core(hop);
-        Translated::Done
+        if self.translate_core(hop) { Translated::Done } else { Translated::End(End::Status(403)) }
     }
 
-    /// Document root and path.
-    fn translate_core(&mut self, hop: &mut Hop) {
-        hop.filename.clear();
+    /// Document root and path; false if the path leaves the root.
+    fn translate_core(&mut self, hop: &mut Hop) -> bool {
+        let Hop { uri, filename, .. } = hop;
+        self.below_root(uri, filename)
+    }
+
+    /// Writes the file path of a URL-path, dot segments resolved; false if it leaves the document root.
+    ///
+    /// Source: httpd 2.4.71 `server/core.c`, `ap_core_translate`, `apr_filepath_merge`.
+    fn below_root(&self, path: &[u8], filename: &mut Vec<u8>) -> bool {
+        filename.clear();
         if let Some(root) = self.server.document_root {
-            hop.filename.extend_from_slice(self.program.pool.get(root));
+            filename.extend_from_slice(self.program.pool.get(root));
         }
-        hop.filename.extend_from_slice(&hop.uri);
+        let plain = memchr::memmem::find(path, b"//").is_none()
+            && memchr::memmem::find(path, b"/.").is_none();
+        if plain {
+            filename.extend_from_slice(path);
+            return true;
+        }
+        let root_len = filename.len();
+        let mut segments = path.split(|&byte| byte == b'/').peekable();
+        while let Some(segment) = segments.next() {
+            let last = segments.peek().is_none();
+            match segment {
+                b"" | b"." if !last => {}
+                b".." => {
+                    if filename.len() == root_len {
+                        return false;
+                    }
+                    let slash = memchr::memrchr(b'/', filename).unwrap_or(root_len);
+                    filename.truncate(slash.max(root_len));
+                }
+                segment => {
+                    filename.push(b'/');
+                    filename.extend_from_slice(if segment == b"." { b"" } else { segment });
+                }
+            }
+        }
+        true
     }
 
     fn fixups(&mut self, hop: &mut Hop, config: &Config<'_>) -> Option<End> {
@@ -329,6 +365,7 @@ impl Run<'_> {
         for (name, _) in &mut hop.env {
             name.splice(0..0, b"REDIRECT_".iter().copied());
         }
+        hop.set_env(b"REDIRECT_STATUS", b"200");
         let end = match self.set_path(hop, path) {
             Ok(()) => self.process(hop),
             Err(code) => End::Status(code),
@@ -348,6 +385,15 @@ impl Run<'_> {
 
     fn put_buffer(&mut self, buffer: Vec<u8>) {
         self.work.spare.push(buffer);
+    }
+}
+
+/// The default handler: a file, or why not.
+fn handle(hop: &Hop, takes_path_info: bool) -> End {
+    match hop.kind {
+        Some(FileKind::File(_)) if hop.path_info.is_empty() || takes_path_info => End::File,
+        Some(FileKind::Other) => End::Status(403),
+        _ => End::Status(404),
     }
 }
 
@@ -376,6 +422,6 @@ fn normalize_decoded(path: &[u8], slashes: Slashes, out: &mut Vec<u8>) -> Result
         }
     }
     let mut normal = Vec::with_capacity(path.len());
-    path::normalize(&encoded, slashes, &mut normal)?;
+    path::normalize(&encoded, slashes, AboveRoot::Ignore, &mut normal)?;
     path::unescape(&normal, EncodedSlashes::Decode, out)
 }

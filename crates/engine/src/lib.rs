@@ -17,6 +17,7 @@ mod program;
 mod request;
 mod settings;
 mod site;
+mod status;
 mod wildcard;
 
 pub use build::LoadOptions;

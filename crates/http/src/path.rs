@@ -26,6 +26,15 @@ pub enum EncodedSlashes {
     Keep,
 }
 
+/// What becomes of `..` at the root.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AboveRoot {
+    /// The path is refused: 400.
+    Refuse,
+    /// It stays at the root.
+    Ignore,
+}
+
 /// The path cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadPath {
@@ -39,7 +48,12 @@ pub enum BadPath {
 ///
 /// # Errors
 /// [`BadPath::Malformed`]; `out` then holds part of the path.
-pub fn normalize(path: &[u8], slashes: Slashes, out: &mut Vec<u8>) -> Result<(), BadPath> {
+pub fn normalize(
+    path: &[u8],
+    slashes: Slashes,
+    above: AboveRoot,
+    out: &mut Vec<u8>,
+) -> Result<(), BadPath> {
     if path.first() != Some(&b'/') {
         return Err(BadPath::Malformed);
     }
@@ -62,12 +76,13 @@ pub fn normalize(path: &[u8], slashes: Slashes, out: &mut Vec<u8>) -> Result<(),
                     continue;
                 }
                 if let Some(next) = second_dot(after).and_then(segment_end) {
-                    if out.len() == start + 1 {
-                        return Err(BadPath::Malformed);
-                    }
-                    out.pop();
-                    while out.last() != Some(&b'/') {
+                    if out.len() > start + 1 {
                         out.pop();
+                        while out.last() != Some(&b'/') {
+                            out.pop();
+                        }
+                    } else if above == AboveRoot::Refuse {
+                        return Err(BadPath::Malformed);
                     }
                     rest = next;
                     continue;
@@ -214,7 +229,7 @@ mod tests {
     fn slashes_merge_unless_kept() {
         normal("/one//a///b", Ok("/one/a/b"));
         let mut kept = Vec::new();
-        normalize(b"/one//a/../b", Slashes::Keep, &mut kept).unwrap();
+        normalize(b"/one//a/../b", Slashes::Keep, AboveRoot::Refuse, &mut kept).unwrap();
         assert_eq!(kept, b"/one//b");
     }
 
@@ -238,7 +253,7 @@ mod tests {
     #[track_caller]
     fn normal(path: &str, expected: Result<&str, BadPath>) {
         let mut out = Vec::new();
-        let result = normalize(path.as_bytes(), Slashes::Merge, &mut out);
+        let result = normalize(path.as_bytes(), Slashes::Merge, AboveRoot::Refuse, &mut out);
         assert_eq!(result.map(|()| String::from_utf8(out).unwrap()), expected.map(str::to_owned));
     }
 

@@ -170,9 +170,15 @@ impl Builder<'_> {
             let on = match words[0].text.to_ascii_lowercase().as_slice() {
                 b"on" => true,
                 b"off" => false,
+                b"dns" => {
+                    let finding = Finding::warning(
+                        "`UseCanonicalName DNS` acts like `Off`: no names are looked up",
+                    );
+                    self.report_at(directive, words[0].at, words[0].len, finding);
+                    false
+                }
                 _ => {
-                    let finding = Finding::error("`UseCanonicalName` is `On` or `Off`")
-                        .hint("`DNS` is not done: milepost looks up no names");
+                    let finding = Finding::error("`UseCanonicalName` is `On`, `Off` or `DNS`");
                     return self.report_at(directive, words[0].at, words[0].len, finding);
                 }
             };

@@ -193,10 +193,12 @@ impl Builder<'_> {
         usage: &str,
     ) -> Option<Vec<milepost_syntax::Word<'d>>> {
         let words: Vec<_> = Words::new(directive.args).collect();
-        if (least..=most).contains(&words.len()) {
+        // An empty word ends the arguments that must be there.
+        let empty = words.iter().take(least).any(|word| word.text.is_empty());
+        if (least..=most).contains(&words.len()) && !empty {
             return Some(words);
         }
-        let few = words.len() < least;
+        let few = words.len() < least || empty;
         let message = format!(
             "{} has too {} arguments",
             show(directive.name),

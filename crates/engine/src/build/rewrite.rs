@@ -18,6 +18,7 @@ use crate::program::{
     Comparison, Condition, Effect, Extra, FileTest, Flags, InternalMap, Map, Part, RewriteDir,
     RewriteList, RewriteRule, Scope, Substitution, Test, TextMap,
 };
+use crate::status;
 
 /// Rules of one context while they are collected.
 #[derive(Default)]
@@ -37,6 +38,11 @@ impl RewriteDraft {
         let RewriteDraft { rules, conditions, filings, .. } = self;
         let list = || RewriteList::new(&builder.pool, rules, conditions, &filings, builder.lookup);
         (!filings.is_empty()).then(|| Part::new(list()))
+    }
+
+    /// Whether nothing was said.
+    pub(super) fn is_empty(&self) -> bool {
+        self.rules.is_empty() && self.conditions.is_empty()
     }
 
     /// The place of a condition that no rule followed.
@@ -338,12 +344,10 @@ impl Builder<'_> {
             return Substitution::None;
         }
         let mut text = text;
-        if bytes.ends_with(b"?") && !bytes.ends_with(b"\\?") {
-            flags.set(if flags.has(Flags::QUERY_APPEND) {
-                Flags::QUERY_LAST
-            } else {
-                Flags::QUERY_NONE
-            });
+        if bytes.ends_with(b"?") && flags.has(Flags::QUERY_APPEND) {
+            flags.set(Flags::QUERY_LAST);
+        } else if bytes.ends_with(b"?") {
+            flags.set(Flags::QUERY_NONE);
             text = text.slice(0, text.len() - 1);
         } else if flags.has(Flags::QUERY_DISCARD) && !bytes.contains(&b'?') {
             flags.set(Flags::QUERY_NONE);
@@ -373,19 +377,13 @@ impl Builder<'_> {
         let mut at = word.at + 1 + usize::from(word.len > word.text.len());
         let mut flags = Vec::new();
         for part in inner.split(|&byte| byte == b',') {
-            let trimmed = part.trim_ascii();
-            if !trimmed.is_empty() {
-                let (name, value) = match memchr::memchr(b'=', trimmed) {
-                    Some(equals) => (&trimmed[..equals], &trimmed[equals + 1..]),
-                    None => (trimmed, &b""[..]),
-                };
-                flags.push((
-                    name.trim_ascii().to_vec(),
-                    value.trim_ascii().to_vec(),
-                    at,
-                    part.len(),
-                ));
-            }
+            // Blanks around a flag go, those around its `=` belong to name and value.
+            let flag = part.trim_ascii();
+            let (name, value) = match memchr::memchr(b'=', flag) {
+                Some(equals) => (&flag[..equals], &flag[equals + 1..]),
+                None => (flag, &b""[..]),
+            };
+            flags.push((name.to_vec(), value.to_vec(), at, part.len()));
             at += part.len() + 1;
         }
         flags
@@ -420,6 +418,8 @@ impl Builder<'_> {
             b"-s" => return file(FileTest::NotEmpty),
             b"-d" => return file(FileTest::Directory),
             b"-x" => return file(FileTest::Executable),
+            b"-U" => return file(FileTest::Url),
+            b"-F" => return file(FileTest::File),
             b"-h" | b"-l" | b"-L" => return file(FileTest::Link),
             [b'-', b'l', b't', ..] => Test::Integer(Comparison::Less, rest(3)),
             [b'-', b'l', b'e', ..] => Test::Integer(Comparison::LessOrEqual, rest(3)),
@@ -547,7 +547,7 @@ impl RuleOptions {
             [b'0'..=b'9', ..] => {
                 let code =
                     std::str::from_utf8(value).ok().and_then(|text| text.parse::<u16>().ok());
-                code.filter(|code| is_known_status(*code)).ok_or_else(|| {
+                code.filter(|code| status::is_known(*code)).ok_or_else(|| {
                     Finding::error(format!("{} is no status of HTTP", show(value)))
                         .hint("write 301, 302, 303, 307 or 308")
                 })?
@@ -561,15 +561,6 @@ impl RuleOptions {
         });
         Ok(())
     }
-}
-
-/// Whether httpd has a status line for the code.
-///
-/// Source: httpd 2.4.71 `modules/http/http_protocol.c`, `status_lines`.
-fn is_known_status(code: u16) -> bool {
-    matches!(code,
-        100..=103 | 200..=208 | 226 | 300..=305 | 307 | 308 | 400..=418 | 421..=426 | 428 | 429 | 431 | 451
-        | 500..=508 | 510 | 511)
 }
 
 /// The rewrite part of a section, made if it is new.

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::{Builder, ServerDraft};
-use crate::program::{DirConfig, Part, RewriteOptions, Section, Server};
+use crate::program::{DirConfig, Part, RewriteOptions, Section, Server, ServerName};
 
 /// `LimitInternalRecursion` where nothing is said.
 const RECURSION_MAX: (u32, u32) = (10, 10);
@@ -41,6 +41,7 @@ impl Builder<'_> {
             recursion_max,
             sections,
         } = draft;
+        let has_rewriting = base.rewrite_dir.is_some() || !rewrite.is_empty() || !maps.is_empty();
         let own = self.finish_dir(base);
         let own_redirects = own.redirects.clone();
         server.rewrite = rewrite.finish(self).into_iter().collect();
@@ -60,7 +61,9 @@ impl Builder<'_> {
             server.document_root = main.document_root;
         }
         if server.name.is_none() {
-            server.name = main.name;
+            // Without a name of its own it is called like the main server, at its own port.
+            let port = server.addresses.iter().find_map(|address| address.port);
+            server.name = main.name.map(|name| ServerName { port: port.or(name.port), ..name });
         }
         let mut base = main.base.clone();
         base.merge(&server.base);
@@ -69,7 +72,10 @@ impl Builder<'_> {
         server.path_aliases.extend(main.path_aliases.iter().cloned());
         server.locations = [&main.locations[..], &server.locations].concat();
         server.directories = [&main.directories[..], &server.directories].concat();
-        inherit_rules(&mut server, main, rewrite_options);
+        // A virtual host that says nothing about rewriting does none.
+        if has_rewriting {
+            inherit_rules(&mut server, main, rewrite_options);
+        }
         if merge_slashes.is_none() {
             server.merge_slashes = main.merge_slashes;
         }

@@ -12,6 +12,7 @@ use crate::build::is_url;
 use crate::index::{Subject, Values};
 use crate::pool::Pool;
 use crate::program::{AliasList, AliasMatcher, AliasRule, Part};
+use crate::status;
 
 /// Longest result of a `RedirectMatch`, `AP_PREGSUB_MAXLEN`.
 const RESULT_BYTES_MAX: usize = 64 * 1024;
@@ -107,7 +108,12 @@ impl<'r> Run<'r> {
     fn redirect(&mut self, found: &Found<'_>, pool: &Pool, hop: &Hop, relative: bool) -> End {
         let status = found.rule.status;
         if !(300..400).contains(&status) {
-            return End::Status(if (400..600).contains(&status) { status } else { 500 });
+            return End::Status(match status {
+                // 0 is `OK` to httpd: the request goes on, with no file.
+                0 => 404,
+                200..600 if status::is_known(status) => status,
+                _ => 500,
+            });
         }
         let target = pool.get(found.rule.target);
         let mut answer = std::mem::take(&mut self.work.answer);
@@ -151,6 +157,8 @@ impl<'r> Run<'r> {
             answer.extend_from_slice(&hop.args);
         }
         self.work.answer = answer;
+        // An unknown status becomes a 500, and keeps its `Location`.
+        let status = if status::is_known(status) { status } else { 500 };
         if usable { End::Redirect(status) } else { End::Status(500) }
     }
 

@@ -5,6 +5,7 @@
 
 use std::cmp::Ordering;
 
+use super::ahead::Ahead;
 use super::expand::{Backrefs, Origins};
 use super::{Hop, Run};
 use crate::build::bytes_to_path;
@@ -61,36 +62,16 @@ impl Run<'_> {
                 captured.is_some()
             }
             Test::Text(comparison, text) => {
-                let mut operand = self.take_buffer();
-                self.expand(
-                    hop,
-                    pool.get(*text),
-                    backrefs,
-                    None,
-                    &mut operand,
-                    &mut Origins::default(),
-                );
+                let text = pool.get(*text);
                 let order = if condition.no_case {
-                    input.to_ascii_lowercase().cmp(&operand.to_ascii_lowercase())
+                    input.to_ascii_lowercase().cmp(&text.to_ascii_lowercase())
                 } else {
-                    by_length_then_bytes(&input, &operand)
+                    by_length_then_bytes(&input, text)
                 };
-                self.put_buffer(operand);
                 fits(*comparison, order)
             }
             Test::Integer(comparison, text) => {
-                let mut operand = self.take_buffer();
-                self.expand(
-                    hop,
-                    pool.get(*text),
-                    backrefs,
-                    None,
-                    &mut operand,
-                    &mut Origins::default(),
-                );
-                let order = number(&input).cmp(&number(&operand));
-                self.put_buffer(operand);
-                fits(*comparison, order)
+                fits(*comparison, number(&input).cmp(&number(pool.get(*text))))
             }
             Test::File(test) => {
                 let path = bytes_to_path(&input);
@@ -100,6 +81,8 @@ impl Run<'_> {
                     FileTest::Directory => self.outside.kind(path) == FileKind::Directory,
                     FileTest::Link => self.outside.kind_of_link(path) == FileKind::Link,
                     FileTest::Executable => self.outside.is_executable(path),
+                    FileTest::Url => self.is_reachable(hop, Ahead::Url, &input),
+                    FileTest::File => self.is_reachable(hop, Ahead::File, &input),
                 }
             }
         };

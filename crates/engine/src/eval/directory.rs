@@ -72,7 +72,9 @@ impl Run<'_> {
                 hop.subrequest = false;
                 Some(End::File)
             }
-            // The subrequest was rewritten: the request itself goes where that leads.
+            // The subrequest was rewritten: the request itself goes where that leads, if the name was
+            // a file. Else it is no index.
+            End::Internal if !matches!(sub.kind, Some(FileKind::File(_))) => None,
             End::Internal => {
                 std::mem::swap(&mut hop.env, &mut sub.env);
                 Some(End::Internal)

@@ -259,13 +259,14 @@ fn find_outside_braces(text: &[u8], wanted: u8) -> Option<usize> {
     None
 }
 
-/// `ap_unescape_url` as `int:unescape` uses it: what cannot be decoded stays.
+/// `ap_unescape_url` as `int:unescape` uses it: what cannot be decoded stays, and a zero byte ends it.
 fn unescape_leniently(text: &[u8], out: &mut Vec<u8>) {
     let mut rest = text;
     while let Some(at) = memchr::memchr(b'%', rest) {
         out.extend_from_slice(&rest[..at]);
         match path::hex_pair(&rest[at + 1..]) {
-            Some(byte) if byte != 0 && byte != b'/' => {
+            Some(0) => return,
+            Some(byte) => {
                 out.push(byte);
                 rest = &rest[at + 3..];
             }

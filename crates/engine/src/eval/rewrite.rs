@@ -82,6 +82,9 @@ impl Run<'_> {
                 Some((skip, _)) => {
                     self.external_redirect(hop, skip, no_escape, &sent_args, marks.redirect)
                 }
+                None if marks.pass_through && has_blank_or_control(&hop.args) => {
+                    Translated::End(End::Status(403))
+                }
                 None if marks.pass_through => {
                     hop.uri.clone_from(&hop.filename);
                     Translated::Declined
@@ -161,7 +164,7 @@ impl Run<'_> {
         input: &mut Vec<u8>,
     ) -> Passed {
         let mut passed = Passed::Unchanged;
-        let mut rounds = 0;
+        let mut rounds = 1;
         // Rules are numbered through all lists; `at` is the next that may run.
         let (mut list_number, mut base, mut at) = (0_usize, 0_u32, 0_u32);
         let mut started = false;
@@ -470,17 +473,33 @@ impl Run<'_> {
         answer.clear();
         let url = &hop.filename;
         // The host is left alone; what follows its slash is escaped.
-        let path_start =
-            memchr::memchr(b'/', &url[skip..]).map_or(url.len(), |slash| skip + slash + 1);
-        answer.extend_from_slice(&url[..path_start]);
-        if no_escape {
-            answer.extend_from_slice(&url[path_start..]);
+        let path_start = if url[skip - 1] == b'/' {
+            memchr::memchr(b'/', &url[skip..]).map_or(url.len(), |slash| skip + slash + 1)
         } else {
-            path::escape(&url[path_start..], &mut answer);
+            skip
+        };
+        answer.extend_from_slice(&url[..path_start]);
+        let rest = &url[path_start..];
+        if no_escape {
+            answer.extend_from_slice(rest);
+        } else if url[..skip].eq_ignore_ascii_case(b"ldap://") {
+            // Question marks separate the parts of an LDAP URL, and are no query to us.
+            for (number, part) in rest.split(|&byte| byte == b'?').enumerate() {
+                if number > 0 {
+                    answer.push(b'?');
+                }
+                path::escape(part, &mut answer);
+            }
+        } else {
+            path::escape(rest, &mut answer);
         }
         if hop.has_args {
             answer.push(b'?');
             let as_sent = sent_args.0 && sent_args.1 == hop.args;
+            if no_escape && has_blank_or_control(&hop.args) {
+                self.work.answer = answer;
+                return Translated::End(End::Status(403));
+            }
             if no_escape || as_sent {
                 answer.extend_from_slice(&hop.args);
             } else {
@@ -502,12 +521,12 @@ impl Run<'_> {
         }
         if !self.is_file_path(hop, marks) {
             let mut path = self.take_buffer();
-            if let Some(root) = self.server.document_root {
-                path.extend_from_slice(self.program.pool.get(root));
-            }
-            path.extend_from_slice(&hop.filename);
             std::mem::swap(&mut path, &mut hop.filename);
+            let inside = self.below_root(&path, &mut hop.filename);
             self.put_buffer(path);
+            if !inside {
+                return Translated::End(End::Status(403));
+            }
         }
         Translated::Done
     }
@@ -708,11 +727,7 @@ struct RequestValues<'a, 'r> {
 impl Values for RequestValues<'_, '_> {
     fn value(&self, subject: Subject, out: &mut Vec<u8>) {
         match subject {
-            Subject::Host => {
-                if let Some(host) = self.run.request.fields.value("host") {
-                    out.extend_from_slice(&host);
-                }
-            }
+            Subject::Host => self.run.field("host", out),
             Subject::Uri => out.extend_from_slice(&self.hop.uri),
             Subject::Query => out.extend_from_slice(&self.hop.args),
             Subject::Input => {}

@@ -5,12 +5,18 @@
 
 use milepost_http::uri::Uri;
 
-use crate::request::{Request, Version};
+use crate::request::{Request, Scheme, Version};
 
 /// What a request-target names.
 pub(super) enum Target<'a> {
     /// A path and a query string, for the host that was written into the buffer.
-    Path { path: &'a [u8], args: Option<&'a [u8]>, port: Option<u16> },
+    Path {
+        path: &'a [u8],
+        args: Option<&'a [u8]>,
+        port: Option<u16>,
+        /// The authority of an absolute-form, which replaces the `Host` field.
+        authority: Option<&'a [u8]>,
+    },
     /// `OPTIONS *`
     Asterisk,
 }
@@ -18,7 +24,11 @@ pub(super) enum Target<'a> {
 /// Parses target and host; the host's name goes to `host`, in lower case.
 ///
 /// Errors are statuses.
-pub(super) fn parse<'a>(request: &Request<'a>, host: &mut Vec<u8>) -> Result<Target<'a>, u16> {
+pub(super) fn parse<'a>(
+    request: &Request<'a>,
+    line_bytes_max: usize,
+    host: &mut Vec<u8>,
+) -> Result<Target<'a>, u16> {
     let target = request.target;
     if target.iter().any(|&byte| byte <= b' ' || byte == 0x7f || byte == b'#') {
         return Err(400);
@@ -32,6 +42,12 @@ pub(super) fn parse<'a>(request: &Request<'a>, host: &mut Vec<u8>) -> Result<Tar
         Some(field) => split_host(field, host)?,
         None => None,
     };
+    if request.method.len() + target.len() + b"  HTTP/1.1".len() > line_bytes_max {
+        return Err(414);
+    }
+    if request.method == b"CONNECT" {
+        return Ok(Target::Path { path: b"/", args: None, port, authority: None });
+    }
     if target == b"*" {
         return if request.method == b"OPTIONS" { Ok(Target::Asterisk) } else { Err(400) };
     }
@@ -39,24 +55,29 @@ pub(super) fn parse<'a>(request: &Request<'a>, host: &mut Vec<u8>) -> Result<Tar
         // More than one leading slash would read as an authority.
         let slashes = target.iter().take_while(|&&byte| byte == b'/').count();
         let (path, args) = split_query(&target[slashes - 1..]);
-        return Ok(Target::Path { path, args, port });
+        return Ok(Target::Path { path, args, port, authority: None });
     }
     let uri = Uri::parse(target);
-    let (Some(_), Some(name)) = (uri.scheme, uri.host) else { return Err(400) };
-    if uri.user.is_some() || uri.password.is_some() || name.is_empty() {
-        return Err(400);
-    }
-    // The host of the target replaces the Host field.
-    host.clear();
-    let authority_start = uri.scheme.map_or(0, |scheme| scheme.len() + 3);
-    let rest = &target[authority_start.min(target.len())..];
-    let end = rest.iter().position(|byte| b"/?".contains(byte)).unwrap_or(rest.len());
-    port = split_host(&rest[..end], host)?;
     let path = uri.path.unwrap_or(b"/");
-    if path.first() != Some(&b'/') {
+    if path.first() != Some(&b'/') || uri.user.is_some() || uri.password.is_some() {
         return Err(400);
     }
-    Ok(Target::Path { path, args: uri.query, port })
+    let mut authority = None;
+    if let Some(scheme) = uri.scheme {
+        let ours: &[u8] = if request.scheme == Scheme::Https { b"https" } else { b"http" };
+        if !scheme.eq_ignore_ascii_case(ours) {
+            return Err(400);
+        }
+        let rest = &target[(scheme.len() + b"://".len()).min(target.len())..];
+        let end = rest.iter().position(|byte| b"/?".contains(byte)).unwrap_or(rest.len());
+        if end > 0 {
+            // The authority of the target replaces the Host field.
+            host.clear();
+            port = split_host(&rest[..end], host)?;
+            authority = Some(&rest[..end]);
+        }
+    }
+    Ok(Target::Path { path, args: uri.query, port, authority })
 }
 
 /// Splits a path at its first `?`.
@@ -87,17 +108,20 @@ fn split_host(field: &[u8], host: &mut Vec<u8>) -> Result<Option<u16>, u16> {
             Some(colon) => (&field[..colon], Some(&field[colon + 1..])),
         },
     };
-    let in_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=:".contains(&byte);
-    if !name.iter().copied().all(in_name) || memchr::memmem::find(name, b"..").is_some() {
+    let v6 = field.first() == Some(&b'[');
+    let in_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+    let dots = memchr::memmem::find(name, b"..").is_some() || name.first() == Some(&b'.');
+    if name.is_empty() || !v6 && (dots || !name.iter().copied().all(in_name)) {
         return Err(400);
     }
     let name = name.strip_suffix(b".").filter(|name| !name.is_empty()).unwrap_or(name);
     host.extend(name.iter().map(u8::to_ascii_lowercase));
     match port {
-        None | Some(b"") => Ok(None),
+        None => Ok(None),
         Some(port) => {
             let port = std::str::from_utf8(port).ok().and_then(|port| port.parse::<u16>().ok());
-            port.filter(|&port| port > 0).map(Some).ok_or(400)
+            // Port 0 is let through and means nothing.
+            port.map(|port| Some(port).filter(|&port| port > 0)).ok_or(400)
         }
     }
 }

@@ -2,9 +2,10 @@
 //!
 //! Source: httpd 2.4.71 `modules/mappers/mod_rewrite.c`, `lookup_variable`.
 
+use super::ahead::Ahead;
 use super::identity::write_text;
 use super::{Hop, Run};
-use crate::request::Version;
+use crate::request::{Scheme, Version};
 
 /// What `%{SERVER_SOFTWARE}` says.
 const SOFTWARE: &[u8] = b"milepost";
@@ -38,7 +39,10 @@ impl Run<'_> {
                 out.extend_from_slice(protocol(request.version));
             }
             b"SERVER_PROTOCOL" => out.extend_from_slice(protocol(request.version)),
-            b"HTTPS" => out.extend_from_slice(if self.is_https() { b"on" } else { b"off" }),
+            b"HTTPS" => {
+                let tls = request.scheme == Scheme::Https;
+                out.extend_from_slice(if tls { b"on" } else { b"off" });
+            }
             b"IPV6" => {
                 let v6 = request.remote.is_ipv6() && request.remote.ip().to_canonical().is_ipv6();
                 out.extend_from_slice(if v6 { b"on" } else { b"off" });
@@ -79,12 +83,14 @@ impl Run<'_> {
                 out.extend_from_slice(root.or_else(server).unwrap_or_default());
             }
             b"API_VERSION" => out.extend_from_slice(b"20120211:141"),
+            // Who owns the file; nobody does as long as no file is known.
+            b"SCRIPT_USER" | b"SCRIPT_GROUP" => out.extend_from_slice(b"<unknown>"),
             name if name.starts_with(b"TIME") => self.time(name, out),
             _ => {}
         }
     }
 
-    /// `HTTP:`, `ENV:`, `SSL:`; look-ahead is another request and not done here.
+    /// `HTTP:`, `ENV:`, `SSL:`, `LA-U:`, `LA-F:`.
     fn prefixed_variable(&mut self, hop: &Hop, prefix: &[u8], name: &[u8], out: &mut Vec<u8>) {
         let Ok(name) = std::str::from_utf8(name) else { return };
         match prefix.to_ascii_uppercase().as_slice() {
@@ -97,12 +103,16 @@ impl Run<'_> {
                     }
                 }
             },
-            b"LA-U" | b"LA-F" => self.variable(hop, name.as_bytes(), out),
+            b"LA-U" => self.look_ahead(hop, Ahead::Url, name.as_bytes(), out),
+            b"LA-F" => self.look_ahead(hop, Ahead::File, name.as_bytes(), out),
             _ => {}
         }
     }
 
-    fn field(&self, name: &str, out: &mut Vec<u8>) {
+    pub(super) fn field(&self, name: &str, out: &mut Vec<u8>) {
+        if let Some(authority) = self.authority.filter(|_| name.eq_ignore_ascii_case("host")) {
+            return out.extend_from_slice(authority);
+        }
         if let Some(value) = self.request.fields.value(name) {
             out.extend_from_slice(&value);
         }

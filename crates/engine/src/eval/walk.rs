@@ -42,7 +42,7 @@ impl<'r> Run<'r> {
     ///
     /// Errors are statuses.
     pub(super) fn map_to_storage(&mut self, hop: &mut Hop) -> Result<Config<'r>, u16> {
-        self.find_file(hop);
+        self.find_file(hop)?;
         self.work.sections.clear();
         self.work.htaccess.start();
         self.add_directories(hop)?;
@@ -52,12 +52,12 @@ impl<'r> Run<'r> {
     }
 
     /// Looks at the path, and at what is above it until something is there.
-    fn find_file(&self, hop: &mut Hop) {
+    fn find_file(&self, hop: &mut Hop) -> Result<(), u16> {
         hop.path_info.clear();
         let kind = self.outside.kind(bytes_to_path(&hop.filename));
         if kind != FileKind::Missing || hop.filename.first() != Some(&b'/') {
             hop.kind = Some(kind);
-            return;
+            return Ok(());
         }
         let mut end = hop.filename.len();
         loop {
@@ -70,7 +70,7 @@ impl<'r> Run<'r> {
                     hop.path_info.extend_from_slice(&hop.filename[slash..]);
                     hop.filename.truncate(slash);
                     hop.kind = Some(kind);
-                    return;
+                    return Ok(());
                 }
             }
         }
@@ -78,6 +78,11 @@ impl<'r> Run<'r> {
         hop.path_info.extend_from_slice(&hop.filename[end..]);
         hop.filename.truncate(end);
         hop.kind = Some(FileKind::Missing);
+        // A link that leads nowhere is there, and may not be followed.
+        match self.outside.kind_of_link(bytes_to_path(&hop.filename)) {
+            FileKind::Link => Err(403),
+            _ => Ok(()),
+        }
     }
 
     /// Walks from the root to the file's directory: sections of each directory, then its `.htaccess`;
@@ -92,12 +97,12 @@ impl<'r> Run<'r> {
         if is_directory && path.last() != Some(&b'/') {
             path.push(b'/');
         }
-        let result = self.walk_directories(&path);
+        let result = self.walk_directories(&path, &hop.filename);
         self.put_buffer(path);
         result
     }
 
-    fn walk_directories(&mut self, path: &[u8]) -> Result<(), u16> {
+    fn walk_directories(&mut self, path: &[u8], filename: &[u8]) -> Result<(), u16> {
         let base = &self.server.base;
         let mut walk = Walk { options: base.options, allowed: None, next: 0, depth: 0 };
         let mut end = 0;
@@ -123,13 +128,9 @@ impl<'r> Run<'r> {
         for (section, number) in server.directories.iter().zip(0..).skip(walk.next) {
             if let SectionMatcher::Regex(pattern) = &section.value.matcher {
                 let pool = &self.program.pool;
-                let mut finds = |text: &[u8]| {
-                    pattern
-                        .find(pool, text, &mut self.work.matcher)
-                        .is_ok_and(|found| found.is_some())
-                };
-                let directory = &path[..=end];
-                if finds(directory) || finds(directory.strip_suffix(b"/").unwrap_or(directory)) {
+                // The whole file name is searched, not its directory alone.
+                let found = pattern.find(pool, filename, &mut self.work.matcher);
+                if found.is_ok_and(|found| found.is_some()) {
                     self.work.sections.push(DIRECTORY | number);
                 }
             }

@@ -166,6 +166,10 @@ pub(crate) enum FileTest {
     Link,
     /// `-x`
     Executable,
+    /// `-U`: a URL that a subrequest would answer well.
+    Url,
+    /// `-F`: a file that a subrequest would answer with.
+    File,
 }
 
 /// `RewriteOptions`.

@@ -1,0 +1,78 @@
+//! Looks ahead: what would become of another URL or file, for `LA-U:`, `LA-F:`, `-U` and `-F`.
+//!
+//! A subrequest goes through all phases but the handler, so a file that is missing is no error to it.
+//!
+//! Source: httpd 2.4.71 `modules/mappers/mod_rewrite.c`, `lookup_variable`, `apply_rewrite_cond`;
+//! `server/request.c`, `ap_sub_req_lookup_uri`, `ap_sub_req_lookup_file`.
+
+use super::{End, Hop, Run};
+use crate::outside::FileKind;
+
+/// What is looked up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ahead {
+    Url,
+    File,
+}
+
+impl Run<'_> {
+    /// `LA-U:` and `LA-F:`: a variable as it would be after the subrequest.
+    pub(super) fn look_ahead(&mut self, hop: &Hop, ahead: Ahead, name: &[u8], out: &mut Vec<u8>) {
+        if let Some((sub, _)) = self.subrequest(hop, ahead, &hop.filename) {
+            self.variable(&sub, name, out);
+        }
+    }
+
+    /// `-U` and `-F`: whether the subrequest would be answered well.
+    pub(super) fn is_reachable(&mut self, hop: &Hop, ahead: Ahead, target: &[u8]) -> bool {
+        // A look at what is already being looked at would never end.
+        if target.is_empty() || hop.subrequest && target == hop.uri {
+            return false;
+        }
+        let Some((sub, status)) = self.subrequest(hop, ahead, target) else { return false };
+        match ahead {
+            Ahead::Url => status < 400,
+            Ahead::File => {
+                status < 300 && matches!(sub.kind, Some(FileKind::File(_) | FileKind::Directory))
+            }
+        }
+    }
+
+    /// Runs a subrequest up to its handler. `None` when that is too deep.
+    fn subrequest(&mut self, hop: &Hop, ahead: Ahead, target: &[u8]) -> Option<(Hop, u16)> {
+        if target.is_empty() || self.subrequests >= self.server.recursion_max.1 {
+            return None;
+        }
+        let mut sub = Hop { subrequest: true, env: hop.env.clone(), ..Hop::default() };
+        let rule = self.rule.clone();
+        let answer = std::mem::take(&mut self.work.answer);
+        let condition = std::mem::take(&mut self.work.condition);
+        let candidates = std::mem::take(&mut self.work.candidates);
+        self.subrequests += 1;
+        let end = match ahead {
+            Ahead::Url => {
+                let (path, args) = super::target::split_query(target);
+                sub.set_args(args);
+                match self.set_path(&mut sub, path) {
+                    Ok(()) => self.prepare(&mut sub).err(),
+                    Err(status) => Some(End::Status(status)),
+                }
+            }
+            Ahead::File => {
+                sub.uri.clone_from(&hop.uri);
+                sub.filename.extend_from_slice(target);
+                self.map_to_storage(&mut sub).err().map(End::Status)
+            }
+        };
+        self.subrequests -= 1;
+        self.work.candidates = candidates;
+        self.work.condition = condition;
+        self.work.answer = answer;
+        self.rule = rule;
+        let status = match end {
+            None | Some(End::File | End::Internal) => 200,
+            Some(End::Redirect(status) | End::Status(status)) => status,
+        };
+        Some((sub, status))
+    }
+}
