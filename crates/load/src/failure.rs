@@ -70,14 +70,14 @@ pub enum RunError {
         limit: u64,
     },
     /// Not one connection could be opened.
-    #[error("cannot connect to {address}: {source}")]
+    #[error("cannot connect to {address}")]
     Connect {
         /// Address that was tried.
         address: SocketAddr,
         /// The last failure.
         source: io::Error,
     },
-    /// A worker could not be set up.
-    #[error("cannot start a worker: {0}")]
+    /// A worker could not be set up, or lost its poll or timer.
+    #[error("cannot run a worker")]
     Worker(#[source] io::Error),
 }

@@ -9,7 +9,7 @@ use crate::failure::FailureKind;
 use crate::report::{Bytes, WrongAnswer};
 use crate::target::Target;
 
-/// Wrong answers that are kept as examples.
+/// Wrong answers that are kept as examples, each of another target.
 pub(crate) const EXAMPLES_MAX: usize = 5;
 
 /// One more than the largest status that three digits can say.
@@ -35,7 +35,8 @@ pub(crate) struct Record {
     pub(crate) closed_by_server: u64,
     pub(crate) resent: u64,
     pub(crate) longest_turn: u64,
-    pub(crate) examples: Vec<WrongAnswer>,
+    /// With the index of their target.
+    pub(crate) examples: Vec<(usize, WrongAnswer)>,
     pub(crate) failures: BTreeMap<FailureKind, (u64, String)>,
 }
 
@@ -77,10 +78,11 @@ impl Record {
         self.right + self.wrong
     }
 
-    /// Whether another example of a wrong answer is wanted.
+    /// Whether an example of a wrong answer to `target` is wanted.
     #[inline]
-    pub(crate) fn wants_example(&self) -> bool {
+    pub(crate) fn wants_example(&self, target: usize) -> bool {
         self.examples.len() < EXAMPLES_MAX
+            && self.examples.iter().all(|(other, _)| *other != target)
     }
 
     #[inline]
@@ -132,8 +134,11 @@ impl Record {
         self.closed_by_server += other.closed_by_server;
         self.resent += other.resent;
         self.longest_turn = self.longest_turn.max(other.longest_turn);
-        let room = EXAMPLES_MAX.saturating_sub(self.examples.len());
-        self.examples.extend(other.examples.into_iter().take(room));
+        for (target, example) in other.examples {
+            if self.wants_example(target) {
+                self.examples.push((target, example));
+            }
+        }
         for (kind, (count, example)) in other.failures {
             self.failures.entry(kind).or_insert((0, example)).0 += count;
         }

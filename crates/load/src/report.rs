@@ -38,7 +38,7 @@ pub struct Report {
     pub bytes: Bytes,
     /// Connections.
     pub connections: Connections,
-    /// The first few wrong answers.
+    /// The first few wrong answers, each to another target.
     pub wrong_answer_examples: Vec<WrongAnswer>,
     /// Errors by kind, most frequent first.
     pub errors_by_kind: Vec<ErrorCount>,
@@ -57,8 +57,8 @@ pub struct Report {
 /// Quantiles of one distribution in nanoseconds, three significant digits; `max` and `mean` exact.
 ///
 /// Requests that were given up (timeout, end of the run) are in it as right-censored at their age,
-/// redistributed as Kaplan and Meier do. A quantile among them is only a lower bound and is named
-/// in `at_least`. Without samples all values are `null`.
+/// in the manner of Kaplan and Meier. A quantile that they leave open is only a lower bound and is
+/// named in `at_least`. Without samples all values are `null`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Times {
     /// Right answers behind the figures.

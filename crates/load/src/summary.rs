@@ -57,6 +57,9 @@ pub(crate) fn report(
         })
         .collect();
     errors_by_kind.sort_by_key(|error| std::cmp::Reverse(error.count));
+    // Where no answer was right, what was outstanding at the end says nothing about right ones.
+    let only_wrong = record.right == 0 && record.wrong > 0;
+    let answer_times = |histogram| if only_wrong { Times::default() } else { times(histogram) };
     let mut report = Report {
         requests: record.answered(),
         wrong_answers: record.wrong,
@@ -65,9 +68,9 @@ pub(crate) fn report(
         seconds,
         requests_per_second: ratio(record.right as f64, seconds),
         client_cpu_us_per_request: ratio(cpu.as_secs_f64() * 1e6, finished as f64),
-        service_ns: times(&record.service),
-        response_ns: times(&record.response),
-        first_byte_ns: times(&record.first_byte),
+        service_ns: answer_times(&record.service),
+        response_ns: answer_times(&record.response),
+        first_byte_ns: answer_times(&record.first_byte),
         connect_ns: times(&record.connect),
         statuses: (0..)
             .zip(record.statuses.iter().copied())
@@ -80,7 +83,7 @@ pub(crate) fn report(
             closed_by_server: closed,
             resent,
         },
-        wrong_answer_examples: record.examples,
+        wrong_answer_examples: record.examples.into_iter().map(|(_, example)| example).collect(),
         errors_by_kind,
         generator: Generator {
             threads,

@@ -416,7 +416,7 @@ impl<'a> Worker<'a> {
             let connection = &mut self.connections[at];
             let Some(socket) = &mut connection.socket else { return };
             let judge = &mut self.judges[connection.exchange.target];
-            let describe = self.record.wants_example();
+            let describe = self.record.wants_example(connection.exchange.target);
             match socket.read(&mut self.buffer) {
                 Ok(0) => {
                     self.now = self.shared.clock.now();
@@ -501,7 +501,8 @@ impl<'a> Worker<'a> {
             if let Some(got) = got {
                 let url = self.shared.plan.targets[exchange.target].uri();
                 let expected = self.judges[exchange.target].expected();
-                self.record.examples.push(WrongAnswer { url, expected, got });
+                let example = WrongAnswer { url, expected, got };
+                self.record.examples.push((exchange.target, example));
             }
         }
     }

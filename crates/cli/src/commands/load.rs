@@ -1,0 +1,182 @@
+//! `milepost load`: puts load on a server, checks every answer, prints what came of it.
+//!
+//! The report goes to stdout, progress to stderr. The first SIGINT or SIGTERM ends the run early and
+//! the report is still printed; a second one ends the process.
+
+mod plan;
+mod progress;
+mod text;
+
+use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::ValueEnum;
+use milepost_load::{Control, Plan, Report, Stop, WarmUp};
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+use progress::Display;
+
+/// An answer was wrong or missing.
+const EXIT_WRONG: u8 = 1;
+
+/// What a shell adds to the number of the signal that ended a process.
+const EXIT_BY_SIGNAL: i32 = 128;
+
+/// Arguments of `milepost load`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Every answer is checked. Without --expect-status a status of 400 or more is wrong. Wrong answers are \
+counted, shown, and never part of the times.
+
+URL list (--urls): one URL a line, then what to expect of it; # begins a comment line.
+  http://localhost:8080/test/1      status=301 location=http://localhost:8080/new/1
+  http://localhost:8080/robots.txt  status=200 bytes=8
+  http://localhost:8080/gone        status=410 method=HEAD
+What a line does not say is taken from the options.
+
+Service time runs from sending a request to the end of its answer. Response time runs from when the \
+request was meant to be sent: in the open loop (--rate) that is by the clock, so waiting for a free \
+connection counts.
+
+Durations are numbers with ms, s, m or h; without a unit they are seconds.
+
+Exit status: 0 done, 1 wrong answers or errors, 2 could not do it.")]
+pub(crate) struct Args {
+    /// URL to request
+    #[arg(value_name = "URL", required_unless_present = "urls", conflicts_with = "urls")]
+    url: Option<String>,
+
+    /// File with URLs, each with what to expect of it; - is stdin
+    #[arg(long, value_name = "FILE")]
+    urls: Option<PathBuf>,
+
+    /// Order in which the URLs of the list are requested
+    #[arg(long, value_name = "ORDER", default_value = "sequential")]
+    order: OrderArg,
+
+    /// Number of connections, each with one request at a time
+    #[arg(short = 'c', long, value_name = "N", default_value_t = milepost_load::CONNECTIONS_DEFAULT)]
+    connections: usize,
+
+    /// End after exactly N requests
+    #[arg(short = 'n', long, value_name = "N", conflicts_with = "duration")]
+    requests: Option<u64>,
+
+    /// End after this time [default: 10s]
+    #[arg(short = 'd', long, value_name = "TIME", value_parser = plan::duration)]
+    duration: Option<Duration>,
+
+    /// Number of threads
+    #[arg(short = 't', long, value_name = "N", default_value_t = 1)]
+    threads: usize,
+
+    /// Open loop: this many requests a second, at even intervals, whether or not earlier ones are
+    /// answered
+    #[arg(long, value_name = "PER_SECOND")]
+    rate: Option<f64>,
+
+    /// Load for this time (5s) or number of requests (100) first, without measuring
+    #[arg(long, value_name = "TIME|N", value_parser = plan::warm_up)]
+    warm_up: Option<WarmUp>,
+
+    /// Use a new connection for every request
+    #[arg(long)]
+    no_keep_alive: bool,
+
+    /// Method
+    #[arg(short = 'm', long, value_name = "METHOD", default_value = "GET")]
+    method: String,
+
+    /// Field line to send; Host, User-Agent and Accept replace the built-in ones
+    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", value_parser = plan::field)]
+    fields: Vec<(String, String)>,
+
+    /// Status that is right
+    #[arg(long, value_name = "STATUS", value_parser = clap::value_parser!(u16).range(100..1000))]
+    expect_status: Option<u16>,
+
+    /// Value of the Location field that is right, byte for byte
+    #[arg(long, value_name = "URL")]
+    expect_location: Option<String>,
+
+    /// Length of the content that is right
+    #[arg(long, value_name = "BYTES")]
+    expect_bytes: Option<u64>,
+
+    /// Time after which a request is an error
+    #[arg(long, value_name = "TIME", value_parser = plan::duration, default_value = "10s")]
+    timeout: Duration,
+
+    /// Seed of everything random
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+
+    /// Print the report as one JSON object
+    #[arg(long)]
+    json: bool,
+
+    /// Show no progress
+    #[arg(short = 'q', long)]
+    quiet: bool,
+}
+
+/// Order of the URL list.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum OrderArg {
+    /// One after the other, from the start again after the last
+    Sequential,
+    /// Each drawn with the same probability
+    Random,
+}
+
+/// Runs `milepost load`.
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let display = match (args.quiet, io::stderr().is_terminal()) {
+        (true, _) => Display::None,
+        (false, true) => Display::LiveLine,
+        (false, false) => Display::PlainLines,
+    };
+    let json = args.json;
+    let plan = Plan::try_from(args)?;
+    let control = Control::stopped_by(stop_on_signal().context("cannot listen to signals")?);
+    let limit = match plan.stop {
+        Stop::Duration(length) => progress::Limit::Length(length),
+        Stop::Requests(count) => progress::Limit::Requests(count),
+    };
+    let report = progress::show(display, limit, &control, || milepost_load::run(&plan, &control))?;
+    let output = if json { json_text(&report)? } else { text::report(&plan, &report) };
+    print(&output).context("cannot write to stdout")?;
+    let is_clean = report.wrong_answers == 0 && report.errors == 0;
+    Ok(if is_clean { ExitCode::SUCCESS } else { ExitCode::from(EXIT_WRONG) })
+}
+
+fn json_text(report: &Report) -> anyhow::Result<String> {
+    let mut text = serde_json::to_string_pretty(report).context("the report is no JSON")?;
+    text.push('\n');
+    Ok(text)
+}
+
+/// Writes to stdout. Whoever stopped reading has what they wanted.
+fn print(text: &str) -> io::Result<()> {
+    match io::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Returns a flag that the first signal sets; at the second the process ends at once.
+fn stop_on_signal() -> io::Result<Arc<AtomicBool>> {
+    let stopped = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        // The order matters: the first signal finds the flag unset, and only then sets it.
+        let status = EXIT_BY_SIGNAL + signal;
+        signal_hook::flag::register_conditional_shutdown(signal, status, Arc::clone(&stopped))?;
+        signal_hook::flag::register(signal, Arc::clone(&stopped))?;
+    }
+    Ok(stopped)
+}

@@ -1,0 +1,173 @@
+//! Makes a plan of what was typed: reads the URL or the list, looks up addresses, fills in defaults.
+
+use std::collections::HashMap;
+use std::io::Read;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use milepost_load::{
+    Arrival, Expectation, HttpUrl, ListedUrl, Order, Persistence, Plan, Stop, Target, WarmUp,
+    parse_url_list,
+};
+
+use super::{Args, OrderArg};
+
+/// Units of a duration, in seconds.
+const UNITS: [(&str, f64); 4] = [("ms", 0.001), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
+
+/// A year: longer is a mistake, and far from overflowing anything.
+const DURATION_SECONDS_MAX: f64 = 365.0 * 86_400.0;
+
+impl TryFrom<Args> for Plan {
+    type Error = anyhow::Error;
+
+    fn try_from(args: Args) -> anyhow::Result<Self> {
+        let listed = match (&args.url, &args.urls) {
+            (_, Some(file)) => read_list(file)?,
+            (Some(url), None) => {
+                let url = HttpUrl::parse(url).with_context(|| format!("cannot load {url}"))?;
+                vec![ListedUrl { url, method: None, expectation: Expectation::default() }]
+            }
+            (None, None) => return Err(anyhow!("neither a URL nor a list of URLs")),
+        };
+        let mut addresses = HashMap::new();
+        let targets = listed
+            .into_iter()
+            .map(|listed| target(listed, &args, &mut addresses))
+            .collect::<anyhow::Result<_>>()?;
+
+        let mut plan = Plan::new(targets);
+        plan.order = match args.order {
+            OrderArg::Sequential => Order::Sequential,
+            OrderArg::Random => Order::Random,
+        };
+        plan.seed = args.seed;
+        plan.connections = args.connections;
+        plan.threads = args.threads;
+        plan.timeout = args.timeout;
+        if args.no_keep_alive {
+            plan.persistence = Persistence::Close;
+        }
+        if let Some(per_second) = args.rate {
+            plan.arrival = Arrival::Uniform { per_second };
+        }
+        plan.warm_up = args.warm_up.unwrap_or(WarmUp::None);
+        match (args.requests, args.duration) {
+            (Some(count), _) => plan.stop = Stop::Requests(count),
+            (None, Some(length)) => plan.stop = Stop::Duration(length),
+            (None, None) => {}
+        }
+        Ok(plan)
+    }
+}
+
+/// Reads a duration: a number with a unit, seconds without.
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
+    let digits = text.trim_end_matches(|it: char| it.is_ascii_alphabetic());
+    let unit = &text[digits.len()..];
+    let factor = match unit {
+        "" => Some(1.0),
+        unit => UNITS.iter().find(|(name, _)| *name == unit).map(|(_, factor)| *factor),
+    };
+    let plain = digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let seconds = factor.zip(digits.parse::<f64>().ok()).map(|(factor, number)| factor * number);
+    match seconds.filter(|&seconds| plain && seconds > 0.0 && seconds <= DURATION_SECONDS_MAX) {
+        Some(seconds) => Ok(Duration::from_secs_f64(seconds)),
+        None => {
+            Err("a duration is a positive number with ms, s, m or h, of a year at most".to_owned())
+        }
+    }
+}
+
+/// Reads a warm-up: a number of requests, or a duration with its unit.
+pub(super) fn warm_up(text: &str) -> Result<WarmUp, String> {
+    match text.parse() {
+        Ok(count) => Ok(WarmUp::Requests(count)),
+        Err(_) => duration(text).map(WarmUp::Duration),
+    }
+}
+
+/// Reads a field line.
+pub(super) fn field(text: &str) -> Result<(String, String), String> {
+    match text.split_once(':') {
+        Some((name, value)) => Ok((name.to_owned(), value.trim().to_owned())),
+        None => Err("a field line is a name, a colon and a value".to_owned()),
+    }
+}
+
+fn read_list(file: &Path) -> anyhow::Result<Vec<ListedUrl>> {
+    let name = file.display();
+    let mut text = String::new();
+    if file == Path::new("-") {
+        std::io::stdin().read_to_string(&mut text).context("cannot read the URLs from stdin")?;
+    } else {
+        text = std::fs::read_to_string(file).with_context(|| format!("cannot read {name}"))?;
+    }
+    parse_url_list(&text).map_err(|error| anyhow!("{name}:{error}"))
+}
+
+/// One line of the list with what the options say; each host is looked up once.
+fn target(
+    listed: ListedUrl,
+    args: &Args,
+    addresses: &mut HashMap<String, SocketAddr>,
+) -> anyhow::Result<Target> {
+    let ListedUrl { url, method, expectation } = listed;
+    let address = match addresses.get(url.authority()) {
+        Some(address) => *address,
+        None => {
+            let address =
+                url.resolve().with_context(|| format!("cannot find the host {}", url.host()))?;
+            addresses.insert(url.authority().to_owned(), address);
+            address
+        }
+    };
+    let mut target = url.target(address);
+    target.method = method.unwrap_or_else(|| args.method.clone());
+    target.fields.clone_from(&args.fields);
+    target.expectation = expectation;
+    let expected = &mut target.expectation;
+    expected.status = expected.status.or(args.expect_status);
+    expected.content_bytes = expected.content_bytes.or(args.expect_bytes);
+    if expected.location.is_none() {
+        expected.location = args.expect_location.clone().map(String::into_bytes);
+    }
+    Ok(target)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_units() {
+        for (text, millis) in [
+            ("10", 10_000),
+            ("10s", 10_000),
+            ("1.5s", 1_500),
+            ("250ms", 250),
+            ("2m", 120_000),
+            ("1h", 3_600_000),
+        ] {
+            assert_eq!(duration(text), Ok(Duration::from_millis(millis)), "{text}");
+        }
+        for text in ["", "s", "0", "-1s", "1d", "1 s", "1e3", "inf", "nan", "9999999h", "1s2"] {
+            assert!(duration(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_warm_up_is_a_number_or_a_duration() {
+        assert_eq!(warm_up("100"), Ok(WarmUp::Requests(100)));
+        assert_eq!(warm_up("2s"), Ok(WarmUp::Duration(Duration::from_secs(2))));
+        assert!(warm_up("soon").is_err());
+    }
+
+    #[test]
+    fn a_field_line_has_a_colon() {
+        assert_eq!(field("A:  b: c "), Ok(("A".to_owned(), "b: c".to_owned())));
+        assert!(field("A b").is_err());
+    }
+}

@@ -1,0 +1,300 @@
+//! The report for people: what was asked, what came, how long it took, and what to doubt.
+
+use std::fmt::Write as _;
+
+use milepost_load::{
+    Arrival, ErrorCount, Generator, Order, Persistence, Plan, Report, Stop, Times, Warning,
+    WrongAnswer,
+};
+
+/// Marks a value of which only a lower bound is known.
+const AT_LEAST: &str = "\u{2265}";
+
+/// Stands where there is no value.
+const NOTHING: &str = "-";
+
+/// Width of the names in front of the values.
+const LABEL_WIDTH: usize = 16;
+
+/// Width of a column of times.
+const COLUMN_WIDTH: usize = 15;
+
+/// The whole report, with a line end after the last line.
+pub(super) fn report(plan: &Plan, report: &Report) -> String {
+    let mut text = String::new();
+    let out = &mut text;
+    line(out, &heading(plan, report));
+    line(out, "");
+    counts(out, report);
+    times(out, report);
+    generator(out, report);
+    wrong_answers(out, report);
+    errors(out, report);
+    for Warning { message, advice, .. } in &report.warnings {
+        line(out, "");
+        line(out, &format!("warning: {message}"));
+        line(out, &format!("    try: {advice}"));
+    }
+    text
+}
+
+fn heading(plan: &Plan, report: &Report) -> String {
+    let what = match &plan.targets[..] {
+        [only] => only.uri(),
+        several => {
+            let order = match plan.order {
+                Order::Sequential => "in order",
+                Order::Random => "in random order",
+            };
+            format!("{} URLs {order}", several.len())
+        }
+    };
+    let connections = match plan.persistence {
+        Persistence::KeepAlive => format!("{}, keep-alive", count(plan.connections, "connection")),
+        Persistence::Close => {
+            format!(
+                "{} at a time, a new one for each request",
+                count(plan.connections, "connection")
+            )
+        }
+    };
+    let threads = count(report.generator.threads, "thread");
+    let arrival = match plan.arrival {
+        Arrival::Closed => "closed loop".to_owned(),
+        Arrival::Uniform { per_second } => format!("open loop at {per_second} requests a second"),
+        // Arrivals that this report does not know yet still have a name.
+        other => format!("{other:?}"),
+    };
+    let stop = match plan.stop {
+        Stop::Requests(requests) => {
+            format!("{} requests in {:.2} s", grouped(requests), report.seconds)
+        }
+        Stop::Duration(_) => format!("{:.2} s", report.seconds),
+    };
+    format!("{what}\n{connections}, {threads}, {arrival}, {stop}")
+}
+
+fn counts(out: &mut String, report: &Report) {
+    let right = report.requests - report.wrong_answers;
+    let rate = format!("{} a second", grouped(report.requests_per_second.round() as u64));
+    row(out, "right answers", &format!("{}   {rate}", grouped(right)));
+    row(out, "wrong answers", &grouped(report.wrong_answers));
+    row(out, "errors", &grouped(report.errors));
+    if report.unanswered > 0 {
+        row(out, "unanswered", &format!("{}   when the run was ended", grouped(report.unanswered)));
+    }
+    let statuses: Vec<_> = report
+        .statuses
+        .iter()
+        .map(|(status, count)| format!("{} with {status}", grouped(*count)))
+        .collect();
+    if !statuses.is_empty() {
+        row(out, "status", &statuses.join(", "));
+    }
+    let bytes = &report.bytes;
+    row(
+        out,
+        "received",
+        &format!("{} bytes, {} of them content", grouped(bytes.received), grouped(bytes.content)),
+    );
+    let connections = &report.connections;
+    let mut opened = grouped(connections.opened);
+    if connections.closed_by_server > 0 {
+        let closed = grouped(connections.closed_by_server);
+        push(&mut opened, format_args!("   {closed} closed by the server between requests"));
+    }
+    if connections.resent > 0 {
+        push(&mut opened, format_args!(", {} requests sent again", grouped(connections.resent)));
+    }
+    row(out, "connections", &opened);
+    if let Some(warm_up) = &report.warm_up {
+        let text = format!(
+            "{} answers in {:.2} s, not in the figures",
+            grouped(warm_up.requests),
+            warm_up.seconds
+        );
+        row(out, "warm-up", &text);
+    }
+}
+
+fn times(out: &mut String, report: &Report) {
+    let columns = [
+        ("service time", &report.service_ns),
+        ("response time", &report.response_ns),
+        ("first byte", &report.first_byte_ns),
+        ("connect", &report.connect_ns),
+    ];
+    let Times { samples, censored, .. } = report.service_ns;
+    line(out, "");
+    if samples + censored == 0 {
+        return line(out, "no answer was right, so there are no times");
+    }
+    let mut head = format!("{:LABEL_WIDTH$}", "");
+    for (name, _) in columns {
+        push(&mut head, format_args!("{name:>COLUMN_WIDTH$}"));
+    }
+    line(out, &format!("{head}   samples beyond"));
+    let mut print = |name, label, beyond: &str| {
+        let mut text = format!("{label:LABEL_WIDTH$}");
+        for (_, times) in columns {
+            push(&mut text, format_args!("{:>COLUMN_WIDTH$}", cell(times, name)));
+        }
+        line(out, format!("{text}{beyond:>17}").trim_end());
+    };
+    for (name, label, q) in [
+        ("p50", "50 %", 0.5),
+        ("p90", "90 %", 0.9),
+        ("p99", "99 %", 0.99),
+        ("p999", "99.9 %", 0.999),
+    ] {
+        let beyond = samples - (q * samples as f64).ceil() as u64;
+        print(name, label, &grouped(beyond));
+    }
+    print("max", "longest", "");
+    print("mean", "mean", "");
+    if columns.iter().any(|(_, times)| !times.at_least.is_empty()) {
+        line(
+            out,
+            &format!(
+                "{AT_LEAST} requests were given up before their end; the true value is at least that"
+            ),
+        );
+    }
+}
+
+/// The value with the name that it has in JSON.
+fn cell(times: &Times, name: &str) -> String {
+    let value = match name {
+        "p50" => times.p50,
+        "p90" => times.p90,
+        "p99" => times.p99,
+        "p999" => times.p999,
+        "max" => times.max,
+        _ => times.mean.map(|mean| mean.round() as u64),
+    };
+    let bound = if times.at_least.contains(&name) { AT_LEAST } else { "" };
+    value.map_or(NOTHING.to_owned(), |ns| format!("{bound}{}", time(ns)))
+}
+
+fn generator(out: &mut String, report: &Report) {
+    let Generator { threads, cpu_seconds, busiest_thread, lateness_ns, longest_turn_ns } =
+        &report.generator;
+    line(out, "");
+    let cpu = format!(
+        "{:.2} us CPU a request, {cpu_seconds:.2} s on {}, the busiest at {:.0} % of a core",
+        report.client_cpu_us_per_request,
+        count(*threads, "thread"),
+        busiest_thread * 100.0
+    );
+    row(out, "generator", &cpu);
+    let turn = time(*longest_turn_ns);
+    let late = match (lateness_ns.p50, lateness_ns.p99) {
+        (Some(p50), Some(p99)) => {
+            format!("sent late by {} (50 %), {} (99 %); longest turn {turn}", time(p50), time(p99))
+        }
+        _ => format!("longest turn {turn}"),
+    };
+    row(out, "", &late);
+}
+
+fn wrong_answers(out: &mut String, report: &Report) {
+    if report.wrong_answer_examples.is_empty() {
+        return;
+    }
+    line(out, "");
+    line(out, &format!("{} wrong answers, such as", grouped(report.wrong_answers)));
+    for WrongAnswer { url, expected, got } in &report.wrong_answer_examples {
+        line(out, &format!("  {url}"));
+        line(out, &format!("    expected {expected}"));
+        line(out, &format!("    got      {got}"));
+    }
+}
+
+fn errors(out: &mut String, report: &Report) {
+    if report.errors_by_kind.is_empty() {
+        return;
+    }
+    line(out, "");
+    line(out, &format!("{} errors", grouped(report.errors)));
+    for ErrorCount { count, example, .. } in &report.errors_by_kind {
+        line(out, &format!("  {} such as {example}", grouped(*count)));
+    }
+}
+
+/// A time with its unit, three to four digits.
+fn time(ns: u64) -> String {
+    let value = ns as f64;
+    let (value, unit) = match ns {
+        0..1_000 => return format!("{ns} ns"),
+        1_000..1_000_000 => (value / 1e3, "us"),
+        1_000_000..1_000_000_000 => (value / 1e6, "ms"),
+        _ => (value / 1e9, "s"),
+    };
+    let decimals = match value {
+        0.0..10.0 => 2,
+        10.0..100.0 => 1,
+        _ => 0,
+    };
+    format!("{value:.decimals$} {unit}")
+}
+
+/// A whole number with its thousands apart.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A number and what it counts.
+fn count(number: usize, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", grouped(number as u64))
+}
+
+fn row(out: &mut String, label: &str, value: &str) {
+    line(out, format!("{label:LABEL_WIDTH$}{value}").trim_end_matches(' '));
+}
+
+fn line(out: &mut String, text: &str) {
+    out.push_str(text);
+    out.push('\n');
+}
+
+fn push(out: &mut String, arguments: std::fmt::Arguments<'_>) {
+    out.write_fmt(arguments).expect("writing to a string does not fail");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_three_digits_and_a_unit() {
+        for (ns, text) in [
+            (0, "0 ns"),
+            (999, "999 ns"),
+            (1_000, "1.00 us"),
+            (12_345, "12.3 us"),
+            (123_456, "123 us"),
+            (999_999, "1000 us"),
+            (1_234_567, "1.23 ms"),
+            (2_500_000_000, "2.50 s"),
+            (3_600_000_000_000, "3600 s"),
+        ] {
+            assert_eq!(time(ns), text);
+        }
+    }
+
+    #[test]
+    fn thousands_are_apart() {
+        for (number, text) in [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")] {
+            assert_eq!(grouped(number), text);
+        }
+    }
+}

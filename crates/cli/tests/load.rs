@@ -1,0 +1,262 @@
+//! `milepost load` as it is used: exit codes, what is on stdout and stderr, and Ctrl-C.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// No run in here takes as long.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+#[test]
+fn right_answers_are_measured() {
+    let server = serve();
+    let url = format!("http://{server}/test/7");
+    let location = format!("http://{server}/new/7");
+    let args = [
+        &*url,
+        "-n",
+        "500",
+        "-c",
+        "5",
+        "-t",
+        "2",
+        "--expect-status",
+        "301",
+        "--expect-location",
+        &location,
+    ];
+    let output = load(&args);
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    let text = out(&output);
+    assert!(
+        text.starts_with(&format!(
+            "{url}\n5 connections, keep-alive, 2 threads, closed loop, 500 "
+        ))
+    );
+    assert!(text.contains("\nright answers   500 "), "{text}");
+    assert!(text.contains("\n99 % "), "{text}");
+    // Progress has its place on stderr, and a short run has none.
+    assert_eq!(err(&output), "");
+}
+
+#[test]
+fn wrong_answers_are_shown_and_exit_with_1() {
+    let server = serve();
+    let url = format!("http://{server}/test/7");
+    let location = format!("http://{server}/new/8");
+    let output = load(&[&url, "-n", "50", "--expect-location", &location]);
+    assert_eq!(output.status.code(), Some(1));
+    let text = out(&output);
+    assert!(text.contains("\nwrong answers   50\n"), "{text}");
+    assert!(
+        text.contains(&format!("got      status 301, Location http://{server}/new/7\n")),
+        "{text}"
+    );
+    assert!(text.contains("\nno answer was right, so there are no times\n"), "{text}");
+}
+
+#[test]
+fn the_json_object_has_the_promised_names() {
+    let server = serve();
+    let url = format!("http://{server}/test/7");
+    let output = load(&[&url, "-n", "2000", "--json", "--expect-status", "301"]);
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        (&report["requests"], &report["wrong_answers"], &report["errors"]),
+        (&2000.into(), &0.into(), &0.into())
+    );
+    for name in ["requests_per_second", "client_cpu_us_per_request"] {
+        assert!(report[name].as_f64().is_some_and(|value| value > 0.0), "{name} in {report}");
+    }
+    for times in ["service_ns", "response_ns"] {
+        for name in ["p50", "p90", "p99", "p999", "max", "mean"] {
+            let value = &report[times][name];
+            assert!(value.as_f64().is_some_and(|value| value > 0.0), "{times}.{name} in {report}");
+        }
+    }
+}
+
+#[test]
+fn each_url_of_a_list_has_its_own_expectation() {
+    let server = serve();
+    let list = file(
+        "own.urls",
+        &format!(
+            "# A comment.\nhttp://{server}/test/1 status=301 location=http://{server}/new/1\n\
+             http://{server}/test/2 location=http://{server}/new/1\nhttp://{server}/other status=404\n"
+        ),
+    );
+    let output = load(&["--urls", list.to_str().unwrap(), "-n", "300", "--json"]);
+    assert_eq!(output.status.code(), Some(1), "{}", err(&output));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&report["requests"], &report["wrong_answers"]), (&300.into(), &100.into()));
+    let examples = report["wrong_answer_examples"].as_array().unwrap();
+    assert_eq!(examples.len(), 1);
+    assert_eq!(examples[0]["url"], format!("http://{server}/test/2"));
+}
+
+#[test]
+fn what_cannot_be_done_is_one_line_and_exits_with_2() {
+    let server = serve();
+    let list = file("bad.urls", &format!("\nhttp://{server}/a status=3xx\n"));
+    let list = list.to_str().unwrap();
+    let refuse = |args: &[&str], message: &str| {
+        let output = load(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert_eq!(out(&output), "");
+        let text = err(&output);
+        assert!(text.contains(message), "{text}");
+        text.to_owned()
+    };
+    let url = format!("http://{server}/a");
+    let message = format!("milepost: {list}:2:{}: status= needs", url.len() + 2);
+    let text = refuse(&["--urls", list], &message);
+    assert_eq!(text.lines().count(), 1, "{text}");
+    refuse(&["--urls", "/nowhere/urls"], "milepost: cannot read /nowhere/urls: ");
+    refuse(&["https://localhost/"], "https is not supported yet");
+    refuse(&["localhost:80"], "a URL begins with http://");
+    refuse(&[&url, "-H", "Connection: close"], "\"Connection\"");
+    refuse(&[&url, "-c", "0"], "connections must be at least 1");
+    refuse(&[&url, "-n", "1", "-d", "1s"], "cannot be used with");
+    refuse(&[&url, "-d", "soon"], "a duration is a positive number");
+    refuse(&[], "required");
+
+    let nobody = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
+    let text =
+        refuse(&[&format!("http://{nobody}/")], &format!("milepost: cannot connect to {nobody}: "));
+    assert_eq!(text.lines().count(), 1, "{text}");
+}
+
+#[test]
+fn ctrl_c_ends_the_run_and_prints_the_report() {
+    let answered = Arc::new(AtomicU64::new(0));
+    let server = serve_counting(&answered);
+    let url = format!("http://{server}/test/7");
+    let child = start(&[&url, "-d", "10m", "--json"]);
+    let began = Instant::now();
+    while answered.load(SeqCst) < 100 && began.elapsed() < PATIENCE {
+        thread::sleep(Duration::from_millis(5));
+    }
+    interrupt(&child);
+    let output = wait(child);
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["ended"], "interrupted");
+    assert!(report["requests"].as_u64().is_some_and(|requests| requests > 0), "{report}");
+}
+
+/// Answers `/test/N` with a redirect to `/new/N`, anything else with 404, for as long as the test
+/// process lives.
+fn serve() -> SocketAddr {
+    serve_counting(&Arc::default())
+}
+
+/// The same, and counts the answers.
+fn serve_counting(answered: &Arc<AtomicU64>) -> SocketAddr {
+    let answered = Arc::clone(answered);
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for socket in listener.incoming() {
+            let socket = socket.unwrap();
+            let answered = Arc::clone(&answered);
+            thread::spawn(move || answer(&socket, address, &answered));
+        }
+    });
+    address
+}
+
+fn answer(mut socket: &TcpStream, address: SocketAddr, answered: &AtomicU64) {
+    let mut lines = BufReader::new(socket);
+    loop {
+        let (mut first, mut line) = (String::new(), String::new());
+        if !lines.read_line(&mut first).is_ok_and(|length| length > 0) {
+            return;
+        }
+        while line != "\r\n" {
+            line.clear();
+            if !lines.read_line(&mut line).is_ok_and(|length| length > 0) {
+                return;
+            }
+        }
+        let number = first.strip_prefix("GET /test/").and_then(|rest| rest.split(' ').next());
+        let head = match number {
+            Some(number) => {
+                format!("HTTP/1.1 301 Moved\r\nLocation: http://{address}/new/{number}\r\n")
+            }
+            None => "HTTP/1.1 404 Not Found\r\n".to_owned(),
+        };
+        if socket.write_all(format!("{head}Content-Length: 0\r\n\r\n").as_bytes()).is_err() {
+            return;
+        }
+        answered.fetch_add(1, SeqCst);
+    }
+}
+
+fn load(args: &[&str]) -> Output {
+    wait(start(args))
+}
+
+fn start(args: &[&str]) -> Child {
+    Command::new(env!("CARGO_BIN_EXE_milepost"))
+        .arg("load")
+        .args(args)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+/// Waits until the process has ended, which it must.
+fn wait(mut child: Child) -> Output {
+    let began = Instant::now();
+    let (mut stdout, mut stderr) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
+    let out = thread::spawn(move || {
+        let mut bytes = Vec::new();
+        stdout.read_to_end(&mut bytes).map(|_| bytes)
+    });
+    let err = thread::spawn(move || {
+        let mut bytes = Vec::new();
+        stderr.read_to_end(&mut bytes).map(|_| bytes)
+    });
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+        if began.elapsed() > PATIENCE {
+            child.kill().unwrap();
+            panic!("milepost load does not end");
+        }
+        thread::sleep(Duration::from_millis(5));
+    };
+    Output { status, stdout: out.join().unwrap().unwrap(), stderr: err.join().unwrap().unwrap() }
+}
+
+/// Sends SIGINT, as the terminal does.
+fn interrupt(child: &Child) {
+    let status = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(status.success());
+}
+
+fn file(name: &str, text: &str) -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+fn out(output: &Output) -> &str {
+    std::str::from_utf8(&output.stdout).unwrap()
+}
+
+fn err(output: &Output) -> &str {
+    std::str::from_utf8(&output.stderr).unwrap()
+}
