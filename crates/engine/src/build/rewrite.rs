@@ -488,9 +488,8 @@ impl RuleOptions {
                 Flags::NEXT
             }
             b"s" | b"skip" => {
-                let error =
-                    || Finding::error(format!("{} is no number of rules to skip", show(value)));
-                self.extra().skip = number().ok_or_else(error)?;
+                // As atoi(3) reads it: what is no number skips nothing.
+                self.extra().skip = number().unwrap_or(0);
                 Flags::SKIP
             }
             b"e" | b"env" => {

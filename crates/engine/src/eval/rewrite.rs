@@ -533,7 +533,8 @@ impl Run<'_> {
 
     /// Whether the rewritten path is meant as one of the file system.
     fn is_file_path(&self, hop: &Hop, marks: &Marks) -> bool {
-        let path = &hop.filename;
+        let slashes = hop.filename.iter().take_while(|&&byte| byte == b'/').count();
+        let path = &hop.filename[slashes - 1..];
         let end = memchr::memchr(b'/', &path[1..]).map_or(path.len(), |slash| slash + 1);
         let segment = &path[..end];
         if self.outside.kind(crate::build::bytes_to_path(segment)) == FileKind::Missing {

@@ -5,7 +5,7 @@
 
 use milepost_http::uri::Uri;
 
-use crate::request::{Request, Scheme, Version};
+use crate::request::{Request, Version};
 
 /// What a request-target names.
 pub(super) enum Target<'a> {
@@ -64,8 +64,7 @@ pub(super) fn parse<'a>(
     }
     let mut authority = None;
     if let Some(scheme) = uri.scheme {
-        let ours: &[u8] = if request.scheme == Scheme::Https { b"https" } else { b"http" };
-        if !scheme.eq_ignore_ascii_case(ours) {
+        if ![&b"http"[..], b"https"].iter().any(|known| known.eq_ignore_ascii_case(scheme)) {
             return Err(400);
         }
         let rest = &target[(scheme.len() + b"://".len()).min(target.len())..];
@@ -74,7 +73,7 @@ pub(super) fn parse<'a>(
             // The authority of the target replaces the Host field.
             host.clear();
             port = split_host(&rest[..end], host)?;
-            authority = Some(&rest[..end]);
+            authority = Some(&rest[..end]).filter(|_| hosts > 0);
         }
     }
     Ok(Target::Path { path, args: uri.query, port, authority })
