@@ -8,6 +8,7 @@ mod buffer;
 mod clock;
 mod connection;
 mod deadline;
+mod descriptors;
 mod files;
 mod limits;
 mod listener;
@@ -20,6 +21,7 @@ mod site;
 mod status;
 mod worker;
 
+pub use descriptors::raise_descriptor_limit;
 pub use listener::BindError;
 pub use outside::FileSystem;
 pub use reply::Reply;

@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
 use milepost_engine::{LoadOptions, Loaded, Lookup, Severity, Site};
-use milepost_server::{FileSystem, Server, SiteResponder, Stopper};
+use milepost_server::{FileSystem, Server, SiteResponder, Stopper, raise_descriptor_limit};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -71,6 +71,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         anyhow::bail!("{what} does not load");
     };
     let site = Arc::new(site);
+    raise_descriptor_limit();
     let server = Server::bind(site.settings(), workers)?;
     let addresses: Vec<_> = server.addresses().iter().map(ToString::to_string).collect();
     let running = server.start(move || SiteResponder::new(Arc::clone(&site)))?;
