@@ -43,6 +43,9 @@ pub struct Experiment {
     pub question: String,
     /// How many rules a method has, unless the run says otherwise.
     pub rules: u32,
+    /// The fewest rules with which the expectations hold.
+    #[serde(default = "one")]
+    pub rules_min: u32,
     /// The alternative (`server/method`) that is compared with itself.
     pub control: String,
     /// The paths that are requested.
@@ -302,12 +305,14 @@ pub enum ExperimentError {
     #[error("two methods have the name \"{0}\"")]
     NameTwice(String),
     /// A number is outside of its limits.
-    #[error("{what} is {value}, not within 1 to {max}")]
+    #[error("{what} is {value}, not within {min} to {max}")]
     Limit {
         /// What the number counts.
         what: &'static str,
         /// The number.
         value: u64,
+        /// Its smallest value.
+        min: u64,
         /// Its largest value.
         max: u64,
     },
@@ -362,9 +367,16 @@ impl Experiment {
         }
     }
 
+    /// Checks a number of rules against the limits of this experiment.
+    pub(crate) fn check_rules(&self, rules: u32) -> Result<(), ExperimentError> {
+        let min = self.rules_min.into();
+        check_range("the number of rules", rules.into(), min, RULES_MAX.into())
+    }
+
     fn check(&self) -> Result<(), ExperimentError> {
         check_name(&self.name)?;
-        check_limit("the number of rules", self.rules.into(), RULES_MAX.into())?;
+        check_limit("rules_min", self.rules_min.into(), RULES_MAX.into())?;
+        self.check_rules(self.rules)?;
         for path in [&self.paths.rule, &self.paths.miss] {
             if !path.starts_with('/') {
                 return Err(ExperimentError::Path(path.clone()));
@@ -412,11 +424,19 @@ impl Schedule {
 
 /// Checks a number that must be at least 1.
 pub(crate) fn check_limit(what: &'static str, value: u64, max: u64) -> Result<(), ExperimentError> {
-    if (1..=max).contains(&value) {
+    check_range(what, value, 1, max)
+}
+
+fn check_range(what: &'static str, value: u64, min: u64, max: u64) -> Result<(), ExperimentError> {
+    if (min..=max).contains(&value) {
         Ok(())
     } else {
-        Err(ExperimentError::Limit { what, value, max })
+        Err(ExperimentError::Limit { what, value, min, max })
     }
+}
+
+fn one() -> u32 {
+    1
 }
 
 /// Puts the number of a rule into `text`.

@@ -9,7 +9,7 @@
 //! Computing Environments", ICPE 2017 (randomised multiple interleaved trials).
 
 use crate::experiment::{
-    Experiment, ExperimentError, Method, ROUNDS_MAX, RULES_MAX, Schedule, Target, check_limit,
+    Experiment, ExperimentError, Method, ROUNDS_MAX, Schedule, Target, check_limit,
 };
 use crate::results::Volume;
 use crate::server::{Server, ServerKind};
@@ -110,7 +110,7 @@ impl Plan {
         schedule.rounds = options.rounds.unwrap_or(schedule.rounds);
         check_limit("the number of rounds", schedule.rounds.into(), ROUNDS_MAX.into())?;
         let rules = options.rules.unwrap_or(experiment.rules);
-        check_limit("the number of rules", rules.into(), RULES_MAX.into())?;
+        experiment.check_rules(rules)?;
         let volume = match options.requests {
             Some(requests) => {
                 check_limit("the number of requests", requests, u64::MAX)?;
@@ -269,7 +269,7 @@ mod tests {
         let options = Options { only: vec!["nothing".to_owned()], ..Options::default() };
         let error = Plan::new(&experiment, &options, &servers()).expect_err("nothing");
         assert!(error.to_string().starts_with("nothing to run"));
-        let options = Options { rules: Some(0), ..Options::default() };
+        let options = Options { rules: Some(19), ..Options::default() };
         assert!(Plan::new(&experiment, &options, &servers()).is_err());
     }
 
