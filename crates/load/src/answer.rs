@@ -115,7 +115,7 @@ impl Judge {
         same.then_some((head.len(), last.facts))
     }
 
-    /// Parses `head` in full and remembers it.
+    /// Parses `head` in full and remembers it, unless another head follows it.
     fn parse(&mut self, head: &[u8]) -> Result<Facts, HeadError> {
         let parsed = ResponseHead::parse(head, self.method)?;
         let facts = Facts {
@@ -124,6 +124,9 @@ impl Judge {
             persistent: parsed.persistent && parsed.status != SWITCHING_PROTOCOLS,
             right: self.expectation.accepts_head(&parsed),
         };
+        if is_interim(facts.status) {
+            return Ok(facts);
+        }
         let mut varying = [parsed.date, parsed.keep_alive].map(|range| range.unwrap_or(0..0));
         varying.sort_by_key(|range| range.start);
         let last = self.last.get_or_insert_with(|| LastHead {
@@ -271,7 +274,7 @@ impl Incoming {
             let facts = judge.parse(head).map_err(|error| bad_head(&error, head))?;
             used += length;
             seen = 0;
-            if !(100..200).contains(&facts.status) || facts.status == SWITCHING_PROTOCOLS {
+            if !is_interim(facts.status) {
                 if !facts.right && describe {
                     let parsed = ResponseHead::parse(head, judge.method);
                     self.got = parsed.ok().map(|parsed| describe_head(&parsed));
@@ -279,8 +282,6 @@ impl Incoming {
                 self.begin_content(facts);
                 return Ok((used, Some(facts)));
             }
-            // Another head follows; this one must not be recognised as final.
-            judge.last = None;
         }
         if bytes.len() - used > HEAD_BYTES_MAX {
             return Err(head_too_large());
@@ -374,6 +375,11 @@ fn advance(
             }
         }
     }
+}
+
+/// Whether another head follows on the same answer.
+fn is_interim(status: u16) -> bool {
+    (100..200).contains(&status) && status != SWITCHING_PROTOCOLS
 }
 
 /// A changed value that holds a line end would be another field.

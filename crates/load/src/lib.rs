@@ -30,8 +30,8 @@ pub use plan::{
     Arrival, CONNECTIONS_DEFAULT, Order, Persistence, Plan, Stop, TIMEOUT_DEFAULT, WarmUp,
 };
 pub use report::{
-    Bytes, Connections, Ended, ErrorCount, Generator, Report, Times, WarmUpCounts, Warning,
-    WarningKind, WrongAnswer,
+    Bytes, Connections, Ended, ErrorCount, Generator, PlanSummary, Report, Times, WarmUpCounts,
+    Warning, WarningKind, WrongAnswer,
 };
 pub use run::run;
 pub use target::{Expectation, STATUS_WRONG_MIN, Target};

@@ -50,8 +50,29 @@ pub struct Report {
     pub ended: Ended,
     /// Seed of the run.
     pub seed: u64,
+    /// What was asked for.
+    pub plan: PlanSummary,
     /// Doubts about the measurement, each with what to try.
     pub warnings: Vec<Warning>,
+}
+
+/// What tells one run from another.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PlanSummary {
+    /// Target URI of the first target.
+    pub url: String,
+    /// Number of targets.
+    pub urls: usize,
+    /// Connections.
+    pub connections: usize,
+    /// Threads.
+    pub threads: usize,
+    /// Whether connections are used for more than one request.
+    pub keep_alive: bool,
+    /// Requests a second of an open loop; `null` in a closed one.
+    pub rate: Option<f64>,
+    /// Time that a request may take.
+    pub timeout_seconds: f64,
 }
 
 /// Quantiles of one distribution in nanoseconds, three significant digits; `max` and `mean` exact.

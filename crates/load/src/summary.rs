@@ -7,8 +7,10 @@ use milepost_stats::histogram::{Bound, Estimate, Histogram};
 use crate::plan::{Arrival, Persistence, Plan};
 use crate::record::Record;
 use crate::report::{
-    Connections, Ended, ErrorCount, Generator, Report, Times, WarmUpCounts, Warning, WarningKind,
+    Connections, Ended, ErrorCount, Generator, PlanSummary, Report, Times, WarmUpCounts, Warning,
+    WarningKind,
 };
+use crate::target::Target;
 
 /// From this share of a core on, a worker's own speed decides what is measured.
 const BUSY_SHARE_MAX: f64 = 0.9;
@@ -100,6 +102,18 @@ pub(crate) fn report(
         }),
         ended,
         seed: plan.seed,
+        plan: PlanSummary {
+            url: plan.targets.first().map(Target::uri).unwrap_or_default(),
+            urls: plan.targets.len(),
+            connections: plan.connections,
+            threads,
+            keep_alive: plan.persistence == Persistence::KeepAlive,
+            rate: match plan.arrival {
+                Arrival::Closed => None,
+                Arrival::Uniform { per_second } => Some(per_second),
+            },
+            timeout_seconds: plan.timeout.as_secs_f64(),
+        },
         warnings: Vec::new(),
     };
     report.warnings = warnings(plan, &report, record.sent);

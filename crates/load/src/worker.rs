@@ -12,6 +12,8 @@
 //! Source: epoll(7), "Questions and answers", for the short read; RFC 9112 section 9.3.1 for sending
 //! again what died on an idle connection.
 
+mod recover;
+
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::io::{self, ErrorKind, Read, Write};
@@ -22,18 +24,19 @@ use mio::event::Event;
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
 
-use crate::answer::{Answer, Failure, Judge};
+use crate::answer::{Answer, Judge};
 use crate::clock::{Clock, nanos, thread_cpu};
 use crate::connection::{Connection, Exchange, State, Watch};
 use crate::control::Control;
 use crate::deadlines::Deadlines;
-use crate::failure::FailureKind;
 use crate::pacer::Pacer;
 use crate::plan::{Arrival, Order, Persistence, Plan};
 use crate::record::{Record, Sample};
 use crate::report::WrongAnswer;
 use crate::schedule::{Due, Schedule};
 use crate::wire::Requests;
+
+use recover::broken;
 
 /// How often a worker looks whether it is to stop, and says how far it is. Short enough for a person
 /// who pressed Ctrl-C, long enough to cost nothing.
@@ -44,22 +47,6 @@ const READ_BYTES: usize = 64 * 1024;
 
 /// Events taken with one wait. Beyond this many connections that are ready at once, waits cost little.
 const EVENTS_MAX: usize = 512;
-
-/// Failures to connect in a row that cost one request.
-const CONNECT_TRIES: u32 = 4;
-
-/// Pause after the first failure to connect. Doubles with each further one.
-const PAUSE_MIN: Duration = Duration::from_millis(10);
-
-/// Longest pause: a server that comes back is found soon.
-const PAUSE_MAX: Duration = Duration::from_millis(500);
-
-/// A connection that could not be opened for this long is given up: the server is gone. A restart
-/// takes less.
-const GIVE_UP_AFTER: Duration = Duration::from_secs(5);
-
-/// The same as long as no connection was ever opened: there is no server.
-const GIVE_UP_FIRST: Duration = Duration::from_secs(1);
 
 /// Requests up to this length go out in one segment on any network, so nothing waits for an
 /// acknowledgement (Nagle's algorithm) and the socket needs no option against it.
@@ -255,6 +242,10 @@ impl<'a> Worker<'a> {
         }
         if let Some(&Reverse((at, _))) = self.paused.peek() {
             until = until.min(at);
+        }
+        if !self.is_open_loop && !self.free.is_empty() && !part.schedule.is_over(self.now) {
+            // A slot failed when it was filled; the next turn fills it again.
+            return Ok(Duration::ZERO);
         }
         let mut timeout = Duration::from_nanos(until.saturating_sub(self.now));
         if let Some(at) = part.schedule.next_at()
@@ -507,113 +498,6 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// A connection ended under its request. If it had been idle, the server may have ended it
-    /// before it saw the request: that is sent again, once, on a fresh connection.
-    fn died(&mut self, at: usize, failure: Failure) {
-        let connection = &mut self.connections[at];
-        let target = self.shared.requests.target(connection.exchange.target);
-        if !connection.used || connection.incoming.is_started() || !target.idempotent {
-            return self.fail(at, failure);
-        }
-        self.record.closed_by_server += 1;
-        self.record.resent += 1;
-        connection.close();
-        connection.exchange.written = 0;
-        connection.exchange.sent = 0;
-        self.send(at);
-    }
-
-    /// The request has failed; its slot is free for the next.
-    fn fail(&mut self, at: usize, failure: Failure) {
-        self.forget(at, failure);
-        self.free.push_back((self.slot(at), self.now));
-    }
-
-    /// Counts the request as failed and takes it off its connection.
-    fn forget(&mut self, at: usize, failure: Failure) {
-        let connection = &mut self.connections[at];
-        let target = &self.shared.plan.targets[connection.exchange.target];
-        self.record.failure(failure, target);
-        connection.close();
-        connection.state = State::Free;
-        self.deadlines.clear(at);
-        self.busy -= 1;
-    }
-
-    /// A connection could not be opened: pause and try again, give up the request after some times,
-    /// give up the slot after some time.
-    fn refused(&mut self, at: usize, error: io::Error) {
-        let now = self.shared.clock.now();
-        let address = self.origin(at);
-        let connection = &mut self.connections[at];
-        connection.close();
-        if connection.failures == 0 {
-            connection.failing_since = connection.opened;
-        }
-        let doublings = connection.failures.min(u32::BITS - 1);
-        connection.failures = connection.failures.saturating_add(1);
-        let pause = PAUSE_MIN.saturating_mul(1 << doublings.min(16)).min(PAUSE_MAX);
-        connection.retry_at = now + nanos(pause);
-
-        let patience = if self.connected { GIVE_UP_AFTER } else { GIVE_UP_FIRST };
-        let failing_for = now - connection.failing_since;
-        let kind = match error.kind() {
-            ErrorKind::ConnectionRefused => FailureKind::ConnectRefused,
-            ErrorKind::AddrNotAvailable => FailureKind::NoLocalPort,
-            _ => FailureKind::ConnectFailed,
-        };
-        let failure = Failure { kind, detail: format!("cannot connect to {address}: {error}") };
-        self.refusal = Some((address, error));
-        if failing_for >= nanos(patience) {
-            self.forget(at, failure);
-            self.alive -= 1;
-        } else if connection.failures.is_multiple_of(CONNECT_TRIES) {
-            self.fail(at, failure);
-        } else {
-            connection.state = State::Paused;
-            self.paused.push(Reverse((connection.retry_at, at)));
-            self.deadlines.clear(at);
-        }
-    }
-
-    /// Fails the requests whose time is over.
-    fn expire(&mut self) {
-        while let Some((at, deadline)) = self.deadlines.first()
-            && deadline <= self.now
-        {
-            let Exchange { intended, sent, .. } = self.connections[at].exchange;
-            self.record.censored(intended, (sent > 0).then_some(sent), self.now);
-            let timeout = self.shared.plan.timeout;
-            if self.connections[at].state != State::Connecting {
-                let detail = format!("no complete answer within {timeout:?}");
-                self.fail(at, Failure { kind: FailureKind::TimedOut, detail });
-                continue;
-            }
-            let address = self.origin(at);
-            let detail = format!("not connected to {address} within {timeout:?}");
-            let failure = Failure { kind: FailureKind::TimedOut, detail };
-            if self.connected {
-                self.fail(at, failure);
-            } else {
-                self.refusal = Some((address, ErrorKind::TimedOut.into()));
-                self.forget(at, failure);
-                self.alive -= 1;
-            }
-        }
-    }
-
-    /// Tries the connections again whose pause is over.
-    fn resume(&mut self) {
-        while let Some(&Reverse((retry_at, at))) = self.paused.peek()
-            && retry_at <= self.now
-        {
-            self.paused.pop();
-            if self.connections[at].state == State::Paused {
-                self.open(at);
-            }
-        }
-    }
-
     /// Counts what is outstanding, and what was due and not sent, as unanswered.
     fn abandon(&mut self, schedule: &mut Schedule<'_>) {
         for at in 0..self.connections.len() {
@@ -665,15 +549,4 @@ fn connect(address: SocketAddr, needs_no_delay: bool) -> io::Result<TcpStream> {
         socket.set_nodelay(true)?;
     }
     Ok(socket)
-}
-
-/// What the error of a read or write means for the request.
-fn broken(error: &io::Error) -> Failure {
-    let kind = match error.kind() {
-        ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted | ErrorKind::BrokenPipe => {
-            FailureKind::Reset
-        }
-        _ => FailureKind::Io,
-    };
-    Failure { kind, detail: error.to_string() }
 }
