@@ -40,7 +40,8 @@ fn stopping_finishes_what_is_being_answered() {
 
     let running = server.running.take().unwrap();
     running.stopper().stop();
-    std::thread::sleep(Duration::from_millis(50));
+    // The idle one is closed when the server has begun to stop.
+    third.closed_after();
     sending.send(b"st: a\r\n\r\n");
     assert_eq!(sending.answer().field("Connection"), Some("close"));
     assert_eq!(reading.answer().content.len(), LARGE_BYTES);
