@@ -30,6 +30,7 @@ use crate::outside::{FileKind, Outside};
 use crate::pool::Pool;
 use crate::program::{DirConfig, Program, Server};
 use crate::request::Request;
+use crate::trace::{Directive, Event, Step};
 
 /// Buffers that deciding uses over and over. One for each thread, for one site.
 #[derive(Debug, Default)]
@@ -50,6 +51,8 @@ struct Work {
     condition: Capture,
     /// The text of the rule that decided, if it is not the program's.
     rule_text: Option<Arc<Pool>>,
+    /// The steps of the decision, if they are wanted.
+    trace: Option<Vec<Step>>,
     /// Spare buffers, taken and put back.
     spare: Vec<Vec<u8>>,
     /// Merged configurations by server and sections.
@@ -194,6 +197,10 @@ pub(crate) fn decide<'s>(
         redirects: 0,
         subrequests: 0,
     };
+    run.note(None, |run| {
+        let name = run.server.name.map(|name| run.program.pool.get(name.host));
+        Event::Server { name: name.map(|name| String::from_utf8_lossy(name).into_owned()) }
+    });
     let mut end = match run.set_path(hop, path) {
         Ok(()) => run.process(hop),
         Err(code) => End::Status(code),
@@ -222,6 +229,18 @@ pub(crate) fn decide<'s>(
 /// Whether a field value holds what it must not: control bytes other than a tab.
 fn has_control(value: &[u8]) -> bool {
     value.iter().any(|&byte| (byte < b' ' && byte != b'\t') || byte == 0x7f)
+}
+
+impl Scratch {
+    /// Asks for the steps of the next decisions.
+    pub fn start_trace(&mut self) {
+        self.work.trace = Some(Vec::new());
+    }
+
+    /// Takes the steps noted since [`Scratch::start_trace`], and stops noting.
+    pub fn take_trace(&mut self) -> Vec<Step> {
+        self.work.trace.take().unwrap_or_default()
+    }
 }
 
 impl Run<'_> {
@@ -257,12 +276,26 @@ impl Run<'_> {
     /// All phases before the handler; a subrequest that only looks ends here. `Ok` says whether the
     /// handler takes path info.
     fn prepare(&mut self, hop: &mut Hop) -> Result<bool, End> {
+        self.note(None, |_| Event::Path {
+            path: hop.uri.clone(),
+            query: hop.has_args.then(|| hop.args.clone()),
+        });
         let config = self.location_config(hop);
         if let Translated::End(end) = self.translate(hop, &config) {
             return Err(end);
         }
         drop(config);
         let config = self.map_to_storage(hop).map_err(End::Status)?;
+        self.note(None, |_| Event::File {
+            path: hop.filename.clone(),
+            kind: match hop.kind {
+                Some(FileKind::File(_)) => "file",
+                Some(FileKind::Directory) => "directory",
+                Some(FileKind::Missing) | None => "missing",
+                Some(FileKind::Link | FileKind::Other) => "other",
+            },
+            path_info: hop.path_info.clone(),
+        });
         let method = self.request.method;
         if !config.get().access.allows(self.request.remote.ip(), self.request.local.ip(), method) {
             return Err(End::Status(403));
@@ -357,6 +390,7 @@ impl Run<'_> {
             return End::Status(500);
         }
         let target = std::mem::take(&mut self.work.answer);
+        self.note(None, |_| Event::InternalRedirect { target: target.clone() });
         let (path, args) = target::split_query(&target);
         hop.set_args(args);
         hop.filename.clear();
@@ -375,6 +409,20 @@ impl Run<'_> {
             self.work.answer.clear();
         }
         end
+    }
+
+    /// Notes a step, if steps are wanted.
+    fn note(&mut self, directive: Option<(Place, &Pool)>, event: impl FnOnce(&Self) -> Event) {
+        if self.work.trace.is_none() {
+            return;
+        }
+        let directive = directive.map(|(place, pool)| {
+            let (line, _, text) = pool.tree(place.file).position(place.offset as usize);
+            let text = String::from_utf8_lossy(text.trim_ascii()).into_owned();
+            Directive { file: pool.path(place.file).to_owned(), line, text }
+        });
+        let step = Step { depth: self.subrequests, directive, event: event(self) };
+        self.work.trace.get_or_insert_default().push(step);
     }
 
     fn take_buffer(&mut self) -> Vec<u8> {

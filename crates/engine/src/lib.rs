@@ -18,6 +18,7 @@ mod request;
 mod settings;
 mod site;
 mod status;
+mod trace;
 mod wildcard;
 
 pub use build::LoadOptions;
@@ -29,3 +30,4 @@ pub use outside::{FileKind, Outside, Stamp};
 pub use request::{Fields, NoFields, Request, Scheme, Version};
 pub use settings::{Listen, Settings};
 pub use site::{Loaded, Site};
+pub use trace::{Directive, Event, Step};

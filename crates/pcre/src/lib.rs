@@ -183,9 +183,16 @@ pub struct Captures {
 }
 
 impl Captures {
+    /// Returns what each group of a match in `subject` holds; an unset group is empty.
+    pub fn texts(&self, subject: &[u8]) -> Vec<Vec<u8>> {
+        let text = |group| self.get(group).map(|span| subject[span].to_vec()).unwrap_or_default();
+        (0..self.count as usize).map(text).collect()
+    }
+
     /// Makes captures of byte ranges, for a match that was found without PCRE2.
     pub fn of(spans: &[(usize, usize)]) -> Captures {
-        let mut captures = Captures { count: spans.len().min(GROUPS_MAX) as u8, ..Captures::default() };
+        let mut captures =
+            Captures { count: spans.len().min(GROUPS_MAX) as u8, ..Captures::default() };
         for (span, &(start, end)) in captures.spans.iter_mut().zip(spans) {
             *span = (start as u32, end as u32);
         }

@@ -7,6 +7,7 @@
 
 use super::{End, Hop, Run};
 use crate::outside::FileKind;
+use crate::trace::Event;
 
 /// What is looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +49,7 @@ impl Run<'_> {
         let answer = std::mem::take(&mut self.work.answer);
         let condition = std::mem::take(&mut self.work.condition);
         let candidates = std::mem::take(&mut self.work.candidates);
+        self.note(None, |_| Event::Subrequest { target: target.to_vec() });
         self.subrequests += 1;
         let end = match ahead {
             Ahead::Url => {

@@ -13,6 +13,7 @@ use crate::index::{Subject, Values};
 use crate::pool::Pool;
 use crate::program::{AliasList, AliasMatcher, AliasRule, Part};
 use crate::status;
+use crate::trace::Event;
 
 /// Longest result of a `RedirectMatch`, `AP_PREGSUB_MAXLEN`.
 const RESULT_BYTES_MAX: usize = 64 * 1024;
@@ -86,19 +87,26 @@ impl<'r> Run<'r> {
         while let Some(number) = list.index.next(from, &mut self.work.candidates) {
             from = number + 1;
             let rule = &list.rules[number as usize];
-            match &rule.matcher {
+            let found = match &rule.matcher {
                 AliasMatcher::Path(fake) => {
                     let covered = covers(pool.get(*fake), uri);
-                    if covered > 0 {
-                        return Some(Found { rule, covered, captures: None });
-                    }
+                    (covered > 0).then_some(Found { rule, covered, captures: None })
                 }
                 AliasMatcher::Match(pattern) => {
                     // A pattern that runs into a limit does not match, as in httpd.
-                    if let Ok(Some(captures)) = pattern.find(pool, uri, &mut self.work.matcher) {
-                        return Some(Found { rule, covered: 0, captures: Some(captures) });
-                    }
+                    let captures = pattern.find(pool, uri, &mut self.work.matcher).unwrap_or(None);
+                    captures.map(|captures| Found { rule, covered: 0, captures: Some(captures) })
                 }
+            };
+            self.note(Some((rule.place, pool)), |_| Event::Tried {
+                input: uri.to_vec(),
+                groups: found.as_ref().map(|found| match &found.captures {
+                    Some(captures) => captures.texts(uri),
+                    None => vec![uri[..found.covered].to_vec()],
+                }),
+            });
+            if found.is_some() {
+                return found;
             }
         }
         None

@@ -11,6 +11,7 @@ use super::{Hop, Run};
 use crate::build::bytes_to_path;
 use crate::outside::FileKind;
 use crate::program::{Comparison, Condition, FileTest, Test};
+use crate::trace::Event;
 
 impl Run<'_> {
     /// All of them, where a run of conditions joined by `OR` counts as one.
@@ -86,12 +87,17 @@ impl Run<'_> {
                 }
             }
         };
-        if let (Some(groups), false) = (captured, condition.negated) {
+        let holds = holds != condition.negated;
+        self.note(Some((condition.place, pool)), |_| Event::Condition {
+            input: input.clone(),
+            holds,
+        });
+        if let Some(groups) = captured.filter(|_| !condition.negated) {
             std::mem::swap(&mut self.work.condition.subject, &mut input);
             self.work.condition.groups = groups;
         }
         self.put_buffer(input);
-        holds != condition.negated
+        holds
     }
 }
 

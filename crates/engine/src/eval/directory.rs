@@ -6,6 +6,7 @@ use milepost_http::path;
 
 use super::{Config, End, Hop, Run};
 use crate::outside::FileKind;
+use crate::trace::Event;
 
 /// The names that are tried where `DirectoryIndex` says nothing.
 const INDEX: &[u8] = b"index.html";
@@ -58,6 +59,7 @@ impl Run<'_> {
             path::escape(&hop.uri, &mut target);
         }
         target.extend_from_slice(name);
+        self.note(None, |_| Event::Subrequest { target: target.clone() });
         self.subrequests += 1;
         let rule = self.rule.clone();
         let end = match self.set_path(&mut sub, &target) {

@@ -12,6 +12,7 @@ use crate::index::{Subject, Values};
 use crate::outside::FileKind;
 use crate::pool::Pool;
 use crate::program::{Effect, Flags, Part, RewriteDir, RewriteList, RewriteRule, Substitution};
+use crate::trace::Event;
 
 /// Rounds of `N` that end in a 500, unless the flag names another number.
 const ROUNDS_MAX: u32 = 32_000;
@@ -150,6 +151,13 @@ impl Run<'_> {
 
     /// Runs the rules in order.
     fn run_rules(&mut self, place: Place<'_>, hop: &mut Hop, marks: &mut Marks) -> Passed {
+        self.note(None, |_| Event::Rules {
+            of: match place.directory {
+                None => "the server".to_owned(),
+                Some(directory) => String::from_utf8_lossy(directory).into_owned(),
+            },
+            count: place.lists.iter().map(|list| list.value.rules.len()).sum(),
+        });
         let mut input = self.take_buffer();
         let passed = self.run_rules_on(place, hop, marks, &mut input);
         self.put_buffer(input);
@@ -289,7 +297,13 @@ impl Run<'_> {
         let negated = rule.flags.has(Flags::NEGATED);
         // A pattern that runs into a limit does not match, as in httpd.
         let captures = rule.pattern.find(pool, input, &mut self.work.matcher).unwrap_or(None);
-        if captures.is_some() == negated {
+        let matched = captures.is_some() != negated;
+        self.note(Some((rule.place, pool)), |_| Event::Tried {
+            input: input.to_vec(),
+            groups: matched
+                .then(|| captures.as_ref().map(|found| found.texts(input)).unwrap_or_default()),
+        });
+        if !matched {
             return Applied::No;
         }
         let none = Captures::default();
@@ -339,6 +353,10 @@ impl Run<'_> {
         marks.literal.extend_from_slice(pool.get(text));
         marks.unsafe_prefix = rule.flags.has(Flags::UNSAFE_PREFIX_STAT);
         self.finish_rule(rule, place, hop, marks);
+        self.note(Some((rule.place, pool)), |_| Event::Rewritten {
+            to: hop.filename.clone(),
+            query: hop.has_args.then(|| hop.args.clone()),
+        });
         Applied::Changed
     }
 
