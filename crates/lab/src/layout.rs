@@ -220,37 +220,31 @@ pub(crate) fn ratio_text(answered: &Answered<'_>, answer: &Answer<'_>) -> (Strin
     (format!("× {}{ends}", factor(ratio.estimate)), verdict)
 }
 
-/// Returns a question with its answers in one sentence.
+/// Returns the answers to a question in one sentence, without those that were refused.
 pub(crate) fn summary(answered: &Answered<'_>) -> String {
-    let ratios = || {
-        answered.answers.iter().filter_map(|answer| match answer.outcome {
-            Outcome::Ratio { ratio, .. } => Some(ratio.estimate),
-            Outcome::Refused => None,
-        })
-    };
-    let low = ratios().fold(f64::INFINITY, f64::min);
-    let high = ratios().fold(0.0, f64::max);
-    let range = match ratios().count() {
-        0 => "no ratio".to_owned(),
-        1 => format!("{} × {}", metric_title(answered.question.metric), factor(low)),
-        _ => format!(
-            "{} × {} to × {}",
-            metric_title(answered.question.metric),
-            factor(low),
-            factor(high)
-        ),
-    };
-    let mut verdicts: Vec<(String, usize)> = Vec::new();
-    for answer in &answered.answers {
-        let (_, verdict) = ratio_text(answered, answer);
-        match verdicts.iter_mut().find(|(known, _)| *known == verdict) {
-            Some((_, times)) => *times += 1,
-            None => verdicts.push((verdict, 1)),
-        }
+    let metric = metric_title(answered.question.metric);
+    let ratios = answered.answers.iter().filter_map(|answer| match answer.outcome {
+        Outcome::Ratio { ratio, .. } => Some((ratio.estimate, ratio_text(answered, answer).1)),
+        Outcome::Refused => None,
+    });
+    let ratios: Vec<(f64, String)> = ratios.collect();
+    if ratios.is_empty() {
+        return "no verdict, because of wrong answers or errors".to_owned();
     }
-    let of = answered.answers.len();
-    let verdicts = verdicts.iter().map(|(verdict, times)| format!("{times} of {of}: {verdict}"));
-    format!("{range} ({})", verdicts.collect::<Vec<_>>().join("; "))
+    let low = factor(ratios.iter().map(|(ratio, _)| *ratio).fold(f64::INFINITY, f64::min));
+    let high = factor(ratios.iter().map(|(ratio, _)| *ratio).fold(0.0, f64::max));
+    // No line ends between a cross and its number.
+    let range = if low == high {
+        format!("×\u{a0}{low}")
+    } else {
+        format!("×\u{a0}{low} to ×\u{a0}{high}")
+    };
+    let verdicts = sorted(ratios.iter().map(|(_, verdict)| verdict.as_str()));
+    let counted = verdicts.iter().map(|verdict| {
+        let times = ratios.iter().filter(|(_, of)| of == verdict).count();
+        format!("{times} of {}: {verdict}", ratios.len())
+    });
+    format!("{metric} {range} ({})", counted.collect::<Vec<_>>().join("; "))
 }
 
 /// Returns what the control shows.

@@ -36,6 +36,9 @@ const AXIS: f64 = 22.0;
 /// Where the scale of ratios begins: left of it stand the names of the methods, which are longer.
 const LEFT_OF_RATIOS: f64 = 150.0;
 
+/// The least distance of two labels of the scale of ratios.
+const TICKS_APART: f64 = 32.0;
+
 /// A logarithmic scale from one number to another.
 #[derive(Clone, Copy, Debug)]
 struct Scale {
@@ -48,9 +51,9 @@ impl Scale {
     /// Spans whole decades around `values`; `None` when there is none above zero.
     fn decades(values: impl Iterator<Item = f64>) -> Option<Self> {
         let (low, high) = extremes(values)?;
-        let low = low.log10().floor();
+        let decade = low.log10().floor();
         // A bar needs a length, so the smallest value does not stand at the very beginning.
-        let low = if 10_f64.powf(low) == low { low - 1.0 } else { low };
+        let low = if 10_f64.powf(decade) < low { decade } else { decade - 1.0 };
         let high = high.log10().ceil().max(low + 1.0);
         Some(Self { low: 10_f64.powf(low), high: 10_f64.powf(high), left: LEFT })
     }
@@ -259,19 +262,19 @@ fn forest_ticks(scale: Scale) -> Vec<f64> {
     const STEPS: [&[f64]; 4] = [
         &[0.9, 0.95, 1.0, 1.05, 1.1],
         &[0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0],
-        &[0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0],
+        &[0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0],
         &[0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1_000.0, 10_000.0],
     ];
     let fitting = |steps: &&[f64]| {
         steps.iter().copied().filter(|tick| (scale.low..=scale.high).contains(tick)).collect()
     };
     let all: Vec<Vec<f64>> = STEPS.iter().map(fitting).collect();
-    // The finest that still has a mark near both ends.
-    let wide = |ticks: &&Vec<f64>| {
-        let (Some(first), Some(last)) = (ticks.first(), ticks.last()) else { return false };
-        ticks.len() > 1 && scale.at(*last) - scale.at(*first) > (RIGHT - scale.left) * 0.4
+    // The finest whose labels do not touch.
+    let legible = |ticks: &&Vec<f64>| {
+        let apart = |pair: &[f64]| scale.at(pair[1]) - scale.at(pair[0]) >= TICKS_APART;
+        ticks.len() > 1 && ticks.windows(2).all(apart)
     };
-    all.iter().find(wide).or(all.last()).cloned().unwrap_or_default()
+    all.iter().find(legible).or(all.last()).cloned().unwrap_or_default()
 }
 
 fn estimate(metric: Metric, figures: &crate::analysis::Figures) -> Estimate {
@@ -297,4 +300,47 @@ fn number_without_places(value: f64) -> String {
 /// A tenth of a unit is finer than any screen.
 fn place(value: f64) -> String {
     format!("{value:.1}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bars_span_whole_decades() {
+        check_decades(&[17.0, 750.0], 10.0, 1_000.0);
+        check_decades(&[10.0, 20.0], 1.0, 100.0); // The smallest bar still has a length.
+        check_decades(&[5.0], 1.0, 10.0);
+        assert!(Scale::decades([0.0, f64::NAN].into_iter()).is_none());
+    }
+
+    #[test]
+    fn places_follow_the_logarithm() {
+        let scale = Scale { low: 1.0, high: 100.0, left: LEFT };
+        assert_eq!(scale.at(1.0), LEFT);
+        assert_eq!(scale.at(100.0), RIGHT);
+        assert!((scale.at(10.0) - (LEFT + RIGHT) / 2.0).abs() < 1e-9);
+        assert_eq!(scale.at(1e9), RIGHT, "nothing leaves the plot");
+        assert_eq!(scale.ticks(), [1.0, 10.0, 100.0]);
+    }
+
+    #[test]
+    fn labels_of_ratios_do_not_touch() {
+        for (low, high) in [(0.85, 1.15), (0.3, 4.4), (0.36, 28.0), (0.9, 2.6), (0.001, 5_000.0)] {
+            let scale = Scale { low, high, left: LEFT_OF_RATIOS };
+            let ticks = forest_ticks(scale);
+            assert!(ticks.contains(&1.0), "{ticks:?}");
+            assert!(ticks.len() > 1, "{ticks:?}");
+            for pair in ticks.windows(2) {
+                assert!(scale.at(pair[1]) - scale.at(pair[0]) >= TICKS_APART, "{ticks:?}");
+            }
+        }
+    }
+
+    #[track_caller]
+    fn check_decades(values: &[f64], low: f64, high: f64) {
+        let scale = Scale::decades(values.iter().copied()).expect("values above zero");
+        assert!((scale.low / low - 1.0).abs() < 1e-9, "{scale:?}");
+        assert!((scale.high / high - 1.0).abs() < 1e-9, "{scale:?}");
+    }
 }
