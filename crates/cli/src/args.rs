@@ -7,7 +7,9 @@ use crate::commands;
 /// Tells what your redirects cost, and serves them at no cost.
 #[derive(Debug, Parser)]
 #[command(name = "milepost", version, propagate_version = true, arg_required_else_help = true)]
-#[command(after_help = "Exit status: 0 done, 1 a finding, mismatch or failed assertion, 2 could not do it.")]
+#[command(
+    after_help = "Exit status: 0 done, 1 a finding, mismatch or failed assertion, 2 could not do it."
+)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -18,6 +20,10 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Serve a configuration: Apache's directives, Apache's answers.
     Serve(commands::serve::Args),
+    /// Find what is wrong with a configuration
+    Check(commands::check::Args),
+    /// Tell which rule answers a request, and every step on the way
+    Explain(commands::explain::Args),
     /// Put load on a server and check every answer.
     Load(commands::load::Args),
     /// Run experiments on real servers.

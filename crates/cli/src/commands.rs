@@ -1,5 +1,8 @@
 //! One module per command: its arguments, what they mean, and the run.
 
+pub(crate) mod check;
+mod configuration;
+pub(crate) mod explain;
 pub(crate) mod lab;
 pub(crate) mod load;
 pub(crate) mod serve;

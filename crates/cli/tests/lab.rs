@@ -12,8 +12,18 @@ const MILEPOST: &str = env!("CARGO_BIN_EXE_milepost");
 
 /// The smallest run that still has every method: 20 rules, and trials of 20 requests.
 const SMALL: [&str; 12] = [
-    "lab", "run", "redirect-methods", "--quick", "--rules", "20", "--rounds", "1", "--requests", "20",
-    "--seed", "7",
+    "lab",
+    "run",
+    "redirect-methods",
+    "--quick",
+    "--rules",
+    "20",
+    "--rounds",
+    "1",
+    "--requests",
+    "20",
+    "--seed",
+    "7",
 ];
 
 #[test]
@@ -22,7 +32,8 @@ fn experiments_are_listed() {
     assert_eq!(output.status.code(), Some(0));
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(text.starts_with("redirect-methods\n"), "{text}");
-    let json: Value = serde_json::from_slice(&run(&["lab", "list", "--json"]).stdout).expect("JSON");
+    let json: Value =
+        serde_json::from_slice(&run(&["lab", "list", "--json"]).stdout).expect("JSON");
     assert_eq!(json[0]["name"], "redirect-methods");
 }
 
@@ -101,7 +112,10 @@ fn what_cannot_be_done_ends_with_2_and_one_message() {
     let directory = directory();
     let mine = directory.path().join("mine.txt");
     fs::write(&mine, "not a result").expect("a writable directory");
-    check_failure(&["lab", "run", "nothing"], "no experiment \"nothing\"; there is redirect-methods");
+    check_failure(
+        &["lab", "run", "nothing"],
+        "no experiment \"nothing\"; there is redirect-methods",
+    );
     check_failure(&["lab", "run", "./nothing.toml"], "./nothing.toml: No such file");
     check_failure(&["lab", "report", path(&directory)], "result.json: No such file");
     let taken = ["lab", "run", "redirect-methods", "--servers", "milepost", "--out"];

@@ -24,6 +24,8 @@ use std::sync::Arc;
 use milepost_http::path::{self, AboveRoot, BadPath, EncodedSlashes, Slashes};
 use milepost_pcre::{Captures, Matcher};
 
+pub(crate) use alias::covers;
+
 use crate::decision::{Decision, Outcome, Place, Rule};
 use crate::index::Candidates;
 use crate::outside::{FileKind, Outside};

@@ -10,6 +10,7 @@ mod decision;
 mod diagnostic;
 mod eval;
 mod index;
+mod lint;
 mod outside;
 mod pattern;
 mod pool;

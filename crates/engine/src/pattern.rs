@@ -95,8 +95,16 @@ impl Pattern {
         })
     }
 
-    pub(crate) fn text(&self) -> Str {
-        self.text
+    /// The literal that it amounts to: it matches what is, begins with or contains it, and no more.
+    pub(crate) fn literal(&self) -> Option<(Str, Reach)> {
+        match self.shape {
+            Shape::Exact(literal) => Some((literal, Reach::Exact)),
+            Shape::Prefix(literal) | Shape::PrefixAndRest(literal) => {
+                Some((literal, Reach::Prefix))
+            }
+            Shape::Contains(literal) => Some((literal, Reach::Contains)),
+            Shape::Other => None,
+        }
     }
 
     /// The named groups and their numbers, for `MATCH_` variables.

@@ -4,6 +4,7 @@ use crate::build::{self, LoadOptions};
 use crate::decision::Decision;
 use crate::diagnostic::Diagnostic;
 use crate::eval::{self, Scratch};
+use crate::lint;
 use crate::outside::Outside;
 use crate::program::Program;
 use crate::request::Request;
@@ -29,6 +30,11 @@ impl Site {
     pub fn load(options: &LoadOptions, outside: &dyn Outside) -> Loaded {
         let (program, diagnostics) = build::build(options, outside);
         Loaded { site: program.map(|program| Site { program }), diagnostics }
+    }
+
+    /// Looks for rules that load and do not do what was meant. Takes time for each rule.
+    pub fn lint(&self) -> Vec<Diagnostic> {
+        lint::lint(&self.program)
     }
 
     /// The settings of the server itself.

@@ -41,8 +41,10 @@ enum Command {
     ///
     /// Starts each server that is found on this machine with a configuration of its own, checks
     /// every answer, measures in rounds of random order, and stops what it started.
-    #[command(after_help = "Exit status: 0 done, 1 an answer was not what the experiment expects, \
-                            2 could not do it.")]
+    #[command(
+        after_help = "Exit status: 0 done, 1 an answer was not what the experiment expects, \
+                            2 could not do it."
+    )]
     Run(RunArgs),
     /// List the experiments that milepost carries with it.
     List {
@@ -234,7 +236,8 @@ fn server(name: &str) -> Result<ServerKind, String> {
 
 /// Ends the run in order on the signals that ask a program to end.
 fn stop_on_signals(control: &Arc<Control>) -> anyhow::Result<()> {
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot watch for signals")?;
+    let mut signals =
+        Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot watch for signals")?;
     let control = Arc::clone(control);
     thread::spawn(move || signals.forever().for_each(|_| control.stop()));
     Ok(())
@@ -260,8 +263,11 @@ impl Progress {
                 server.version,
                 server.program.display()
             )),
-            Event::Missing(missing) => self
-                .line(&format!("{} does not take part: {}", missing.server.title(), missing.reason)),
+            Event::Missing(missing) => self.line(&format!(
+                "{} does not take part: {}",
+                missing.server.title(),
+                missing.reason
+            )),
             Event::Elsewhere(root) => self.line(&format!(
                 "the servers' files stand in {}, for their account may not enter the result's",
                 root.display()

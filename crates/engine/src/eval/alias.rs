@@ -200,7 +200,7 @@ impl<'r> Run<'r> {
 
 /// How many bytes of `uri` the URL-path `fake` covers: whole segments, a run of slashes being one.
 /// 0 if it does not.
-pub(super) fn covers(fake: &[u8], uri: &[u8]) -> usize {
+pub(crate) fn covers(fake: &[u8], uri: &[u8]) -> usize {
     let slashes = |text: &[u8]| text.iter().take_while(|&&byte| byte == b'/').count();
     let (mut at, mut pos) = (0, 0);
     while at < fake.len() {
