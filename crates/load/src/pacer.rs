@@ -18,23 +18,35 @@ mod linux {
     use mio::unix::SourceFd;
     use mio::{Interest, Registry, Token};
     use rustix::time::{
-        Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
-        timerfd_settime,
+        ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec,
+        clock_gettime, timerfd_create, timerfd_settime,
     };
+
+    use crate::clock::Clock;
+
+    const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
     /// A timer file that is registered with a poll.
     #[derive(Debug)]
     pub(crate) struct Pacer {
         timer: OwnedFd,
+        /// The system's time at which the clock of the run began.
+        origin: u64,
         set_for: u64,
     }
 
     impl Pacer {
-        pub(crate) fn new(registry: &Registry, token: Token) -> io::Result<Self> {
+        pub(crate) fn new(registry: &Registry, token: Token, clock: Clock) -> io::Result<Self> {
             let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
             let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
             registry.register(&mut SourceFd(&timer.as_raw_fd()), token, Interest::READABLE)?;
-            Ok(Self { timer, set_for: 0 })
+            // Read in this order, the timer rings some nanoseconds late and never early: woken
+            // early, a worker would find nothing due and the timer set already.
+            let now = clock.now();
+            let time = clock_gettime(ClockId::Monotonic);
+            let system =
+                time.tv_sec.unsigned_abs() * NANOS_PER_SECOND + time.tv_nsec.unsigned_abs();
+            Ok(Self { timer, origin: system.saturating_sub(now), set_for: 0 })
         }
 
         /// Arranges to be woken at `at`. Returns how long the poll may wait at most.
@@ -43,19 +55,20 @@ mod linux {
         ///
         /// When the timer cannot be set.
         pub(crate) fn wake_at(&mut self, at: u64, now: u64) -> io::Result<Option<Duration>> {
-            let wait = at.saturating_sub(now);
-            if wait == 0 {
+            if at <= now {
                 return Ok(Some(Duration::ZERO));
             }
             if self.set_for != at {
-                // The timer is never read: setting it again makes it ring again.
+                // The timer is never read: setting it again makes it ring again. It is set to a time
+                // and not to a wait, so what passes until it is set does not count.
                 let zero = Timespec { tv_sec: 0, tv_nsec: 0 };
+                let system = self.origin + at;
                 let value = Timespec {
-                    tv_sec: (wait / 1_000_000_000) as _,
-                    tv_nsec: (wait % 1_000_000_000) as _,
+                    tv_sec: (system / NANOS_PER_SECOND) as _,
+                    tv_nsec: (system % NANOS_PER_SECOND) as _,
                 };
                 let timer = Itimerspec { it_interval: zero, it_value: value };
-                timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &timer)?;
+                timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &timer)?;
                 self.set_for = at;
             }
             Ok(None)
@@ -70,12 +83,14 @@ mod portable {
 
     use mio::{Registry, Token};
 
+    use crate::clock::Clock;
+
     /// The timeout of the poll.
     #[derive(Debug)]
     pub(crate) struct Pacer;
 
     impl Pacer {
-        pub(crate) fn new(_: &Registry, _: Token) -> io::Result<Self> {
+        pub(crate) fn new(_: &Registry, _: Token, _: Clock) -> io::Result<Self> {
             Ok(Self)
         }
 

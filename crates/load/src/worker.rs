@@ -52,6 +52,9 @@ const EVENTS_MAX: usize = 512;
 /// acknowledgement (Nagle's algorithm) and the socket needs no option against it.
 const ONE_SEGMENT_BYTES: usize = 500;
 
+/// The pacer's token; connections have their index.
+const PACER: Token = Token(usize::MAX);
+
 /// What all workers of a run read.
 #[derive(Debug)]
 pub(crate) struct Shared<'a> {
@@ -124,9 +127,6 @@ pub(crate) struct Worker<'a> {
     now: u64,
 }
 
-/// The pacer's token; connections have their index.
-const PACER: Token = Token(usize::MAX);
-
 impl<'a> Worker<'a> {
     /// A worker with `slots` connections.
     ///
@@ -135,7 +135,7 @@ impl<'a> Worker<'a> {
     /// When the system refuses a poll or a timer.
     pub(crate) fn new(shared: &'a Shared<'a>, index: usize, slots: usize) -> io::Result<Self> {
         let poll = Poll::new()?;
-        let pacer = Pacer::new(poll.registry(), PACER)?;
+        let pacer = Pacer::new(poll.registry(), PACER, shared.clock)?;
         let places = slots * shared.requests.origins().len();
         let targets = shared.plan.targets.iter().enumerate();
         let judges = targets.map(|(at, target)| {
