@@ -103,10 +103,8 @@ impl Lint<'_> {
     fn rewrites(&mut self, list: &RewriteList) {
         let mut dead = Vec::new();
         for (rule, number) in list.rules.iter().zip(0_u32..) {
-            let Some(own) = rule.pattern.exact().filter(|_| !rule.flags.has(Flags::NEGATED)) else {
-                continue;
-            };
-            let own: Str = own;
+            let own = rule.pattern.literal().filter(|(_, reach)| *reach == Reach::Exact);
+            let Some((own, _)) = own.filter(|_| !rule.flags.has(Flags::NEGATED)) else { continue };
             let text = self.pool.get(own);
             if let Some(winner) = self.first_end(list, text, number) {
                 let by = &list.rules[winner as usize];

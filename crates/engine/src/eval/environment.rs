@@ -1,0 +1,157 @@
+//! Sets the variables of mod_setenvif and mod_env, and looks variables up.
+//!
+//! The server's `SetEnvIf` see a request before anything else, its path as it was sent, and again after
+//! each internal redirect. Those of sections follow once the file is known, before access control. `SetEnv`
+//! comes with the fixups, after every rule of the server, and never overrides what is set by then.
+//!
+//! Source: httpd 2.4.71 `modules/metadata/mod_setenvif.c`, `match_headers`; `mod_env.c`,
+//! `fixup_env_module`; `modules/http/http_request.c`, `rename_original_env`.
+
+use milepost_pcre::Captures;
+
+use super::identity::write_text;
+use super::{Config, Hop, Run, alias, variable};
+use crate::pool::Pool;
+use crate::program::{Attribute, EnvChange, EnvRule, EnvRules, Part};
+
+impl Run<'_> {
+    /// `SetEnvIf` of the server, for a path that is still encoded.
+    pub(super) fn set_env_of_server(&mut self, hop: &mut Hop, path: &[u8]) {
+        let server = self.server;
+        self.run_env_rules(&server.env_if, hop, path);
+    }
+
+    /// `SetEnvIf` of sections. A subrequest has the variables of its request.
+    pub(super) fn set_env_of_sections(&mut self, hop: &mut Hop, config: &Config<'_>) {
+        let lists = &config.get().env_if;
+        if lists.is_empty() || hop.subrequest {
+            return;
+        }
+        let mut path = self.take_buffer();
+        path.extend_from_slice(&hop.uri);
+        self.run_env_rules(lists, hop, &path);
+        self.put_buffer(path);
+    }
+
+    /// `SetEnv` and `PassEnv`.
+    pub(super) fn set_fixed_env(&mut self, hop: &mut Hop, config: &Config<'_>) {
+        if let Some(env) = &config.get().env {
+            for (name, value) in &env.set {
+                hop.env.add(name, value);
+            }
+        }
+    }
+
+    /// Gives the variables the names that they have after an internal redirect. Where two have one name,
+    /// the later one stays.
+    pub(super) fn rename_env(&mut self, hop: &mut Hop) {
+        let mut renamed = std::mem::take(&mut self.work.renamed);
+        renamed.clear();
+        for (name, value) in hop.env.iter() {
+            renamed.set_parts(&[b"REDIRECT_", name], &[value]);
+        }
+        let mut status = [0; 3];
+        let mut rest = hop.status;
+        for digit in status.iter_mut().rev() {
+            *digit = b'0' + (rest % 10) as u8;
+            rest /= 10;
+        }
+        renamed.set(b"REDIRECT_STATUS", &status);
+        std::mem::swap(&mut hop.env, &mut renamed);
+        self.work.renamed = renamed;
+    }
+
+    /// `%{ENV:name}`: a note, a variable, or one of the process.
+    pub(super) fn write_env(&self, hop: &Hop, name: &[u8], out: &mut Vec<u8>) {
+        if let Some(value) = hop.notes.get(name).or_else(|| hop.env.get(name)) {
+            out.extend_from_slice(value);
+        } else if let Ok(name) = std::str::from_utf8(name)
+            && let Some(value) = self.outside.environment(name)
+        {
+            out.extend_from_slice(value.as_bytes());
+        }
+    }
+
+    fn run_env_rules(&mut self, lists: &[Part<EnvRules>], hop: &mut Hop, path: &[u8]) {
+        let mut value = self.take_buffer();
+        for list in lists {
+            let pool = list.pool(&self.program.pool);
+            for rule in &list.value.rules {
+                if !rule.again {
+                    value.clear();
+                    self.write_attribute(&rule.looks_at, pool, hop, path, &mut value);
+                }
+                let found = rule.pattern.find(pool, &value, &mut self.work.matcher);
+                if let Ok(Some(captures)) = found {
+                    self.change_env(rule, pool, hop, &value, &captures);
+                }
+            }
+        }
+        self.put_buffer(value);
+    }
+
+    fn write_attribute(
+        &mut self,
+        attribute: &Attribute,
+        pool: &Pool,
+        hop: &Hop,
+        path: &[u8],
+        out: &mut Vec<u8>,
+    ) {
+        let request = self.request;
+        match attribute {
+            Attribute::RemoteAddress => {
+                write_text(out, format_args!("{}", request.remote.ip().to_canonical()));
+            }
+            Attribute::ServerAddress => {
+                write_text(out, format_args!("{}", request.local.ip().to_canonical()));
+            }
+            Attribute::RemoteUser => {}
+            Attribute::RequestUri => out.extend_from_slice(path),
+            Attribute::RequestMethod => out.extend_from_slice(self.method),
+            Attribute::RequestProtocol => out.extend_from_slice(variable::protocol(request.version)),
+            Attribute::Name(name) => {
+                let name = pool.get(*name);
+                if !self.write_request_field(name, out)
+                    && let Some(value) = hop.env.get(name)
+                {
+                    out.extend_from_slice(value);
+                }
+            }
+            Attribute::Names(pattern) => {
+                for number in 0.. {
+                    let Some(name) = self.request_field_name(number) else { break };
+                    if pattern.find(pool, name, &mut self.work.matcher).is_ok_and(|found| found.is_some()) {
+                        out.clear();
+                        self.write_request_field(name, out);
+                    }
+                }
+            }
+        }
+    }
+
+    fn change_env(
+        &mut self,
+        rule: &EnvRule,
+        pool: &Pool,
+        hop: &mut Hop,
+        subject: &[u8],
+        captures: &Captures,
+    ) {
+        for change in &rule.changes {
+            match *change {
+                EnvChange::Unset(name) => hop.env.remove(pool.get(name)),
+                EnvChange::Set(name, value) if !rule.has_groups => {
+                    hop.env.set(pool.get(name), pool.get(value));
+                }
+                EnvChange::Set(name, value) => {
+                    let mut text = self.take_buffer();
+                    if alias::substitute(pool.get(value), subject, captures, &mut text) {
+                        hop.env.set(pool.get(name), &text);
+                    }
+                    self.put_buffer(text);
+                }
+            }
+        }
+    }
+}
