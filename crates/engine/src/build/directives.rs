@@ -299,6 +299,7 @@ const IGNORED: &[&str] = &[
     "asyncrequestworkerfactor",
     "coredumpdirectory",
     "customlog",
+    "defaultruntimedir",
     "defaulttype",
     "enablemmap",
     "enablesendfile",
