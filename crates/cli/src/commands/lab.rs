@@ -275,14 +275,10 @@ impl Progress {
             Event::Starting { servers, seed } => {
                 self.line(&format!("seed {seed}, starting {servers} servers"));
             }
-            Event::Wrong { example, expected } => {
-                if !expected {
-                    self.line(&format!(
-                        "WRONG ANSWER: {} {}: expected {}, got {}",
-                        example.alternative, example.url, example.expected, example.got
-                    ));
-                }
-            }
+            Event::Wrong { example, expected: false } => self.line(&format!(
+                "WRONG ANSWER: {} {}: expected {}, got {}",
+                example.alternative, example.url, example.expected, example.got
+            )),
             Event::Trial { done, of, round } => self.trial(done, of, round),
             _ => {}
         }
