@@ -9,6 +9,7 @@ mod access;
 mod alias;
 mod core;
 mod directives;
+mod environment;
 mod reader;
 mod report;
 mod rewrite;
@@ -135,6 +136,7 @@ struct ServerDraft {
 struct DirDraft {
     config: DirConfig,
     redirects: alias::AliasDraft,
+    env_if: environment::EnvDraft,
     rewrite: rewrite::RewriteDraft,
     /// Made by the first directive of mod_rewrite.
     rewrite_dir: Option<RewriteDir>,

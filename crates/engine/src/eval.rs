@@ -10,10 +10,13 @@ mod ahead;
 mod alias;
 mod condition;
 mod directory;
+mod environment;
 mod expand;
+mod fields;
 mod htaccess;
 mod identity;
 mod rewrite;
+mod table;
 mod target;
 mod variable;
 mod walk;
@@ -26,6 +29,7 @@ use milepost_pcre::{Captures, Matcher};
 
 pub(crate) use alias::covers;
 
+use self::table::Table;
 use crate::decision::{Decision, Outcome, Place, Rule};
 use crate::index::Candidates;
 use crate::outside::{FileKind, Outside};
@@ -55,6 +59,10 @@ struct Work {
     rule_text: Option<Arc<Pool>>,
     /// The steps of the decision, if they are wanted.
     trace: Option<Vec<Step>>,
+    /// The request fields that directives have changed, all values of each.
+    request: Table,
+    /// The variables of the last request, renamed.
+    renamed: Table,
     /// Spare buffers, taken and put back.
     spare: Vec<Vec<u8>>,
     /// Merged configurations by server and sections.
@@ -87,8 +95,13 @@ struct Hop {
     path_info: Vec<u8>,
     /// What stands at `filename`, once it has been looked at.
     kind: Option<FileKind>,
-    env: Vec<(Vec<u8>, Vec<u8>)>,
+    env: Table,
+    notes: Table,
+    /// The status so far: 200, or the error whose document this request is for.
+    status: u16,
     subrequest: bool,
+    /// Whatever the method of the request is, this is a `GET`: a subrequest, or an error document.
+    as_get: bool,
     /// `END` was met: no more rewriting.
     rewriting_ended: bool,
     /// Per-directory rewriting sent the request to its own file once; it must not do so again.
@@ -111,7 +124,10 @@ impl Hop {
         self.path_info.clear();
         self.kind = None;
         self.env.clear();
+        self.notes.clear();
+        self.status = 200;
         self.subrequest = false;
+        self.as_get = false;
         self.rewriting_ended = false;
         self.context = None;
     }
@@ -203,6 +219,7 @@ pub(crate) fn decide<'s>(
         let name = run.server.name.map(|name| run.program.pool.get(name.host));
         Event::Server { name: name.map(|name| String::from_utf8_lossy(name).into_owned()) }
     });
+    run.set_env_of_server(hop, path);
     let mut end = match run.set_path(hop, path) {
         Ok(()) => run.process(hop),
         Err(code) => End::Status(code),
@@ -245,7 +262,7 @@ impl Scratch {
     }
 }
 
-impl Run<'_> {
+impl<'r> Run<'r> {
     /// Normalises and decodes the path of a target or of an internal redirect into `hop.uri`.
     fn set_path(&mut self, hop: &mut Hop, path: &[u8]) -> Result<(), u16> {
         let slashes = if self.server.merge_slashes { Slashes::Merge } else { Slashes::Keep };
@@ -298,7 +315,8 @@ impl Run<'_> {
             },
             path_info: hop.path_info.clone(),
         });
-        let method = self.request.method;
+        self.set_env_of_sections(hop, &config);
+        let method = self.method(hop);
         if !config.get().access.allows(self.request.remote.ip(), self.request.local.ip(), method) {
             return Err(End::Status(403));
         }
@@ -370,6 +388,7 @@ impl Run<'_> {
                 End::Internal => {
                     let target = std::mem::take(&mut self.work.answer);
                     let redirect = self.fixup_alias(hop, config);
+                    self.set_fixed_env(hop, config);
                     if redirect.is_none() {
                         self.work.answer = target;
                         return Some(End::Internal);
@@ -382,6 +401,7 @@ impl Run<'_> {
         if let Some(end) = self.fixup_alias(hop, config) {
             return Some(end);
         }
+        self.set_fixed_env(hop, config);
         self.fixup_directory(hop, config)
     }
 
@@ -398,10 +418,8 @@ impl Run<'_> {
         hop.filename.clear();
         hop.path_info.clear();
         hop.kind = None;
-        for (name, _) in &mut hop.env {
-            name.splice(0..0, b"REDIRECT_".iter().copied());
-        }
-        hop.set_env(b"REDIRECT_STATUS", b"200");
+        self.rename_env(hop);
+        self.set_env_of_server(hop, path);
         let end = match self.set_path(hop, path) {
             Ok(()) => self.process(hop),
             Err(code) => End::Status(code),
@@ -425,6 +443,17 @@ impl Run<'_> {
         });
         let step = Step { depth: self.subrequests, directive, event: event(self) };
         self.work.trace.get_or_insert_default().push(step);
+    }
+
+    /// A subrequest of `hop`, before it has a path.
+    fn new_subrequest(&self, hop: &Hop) -> Hop {
+        let mut sub = Hop { subrequest: true, as_get: true, status: 200, ..Hop::default() };
+        sub.env.copy_from(&hop.env);
+        sub
+    }
+
+    fn method(&self, hop: &Hop) -> &'r [u8] {
+        if hop.as_get { b"GET" } else { self.request.method }
     }
 
     fn take_buffer(&mut self) -> Vec<u8> {

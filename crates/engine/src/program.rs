@@ -6,6 +6,7 @@
 mod access;
 mod alias;
 mod directory;
+mod environment;
 mod map;
 mod part;
 mod rewrite;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 pub(crate) use access::{Access, Order, Require};
 pub(crate) use alias::{AliasList, AliasMatcher, AliasRule};
 pub(crate) use directory::{DirConfig, Options, Override, RewriteDir};
+pub(crate) use environment::{Attribute, EnvChange, EnvRule, EnvRules, FixedEnv};
 pub(crate) use map::{InternalMap, Map, TextMap};
 pub(crate) use part::Part;
 pub(crate) use rewrite::{
@@ -71,6 +73,8 @@ pub(crate) struct Server {
     pub(crate) path_aliases: Vec<Part<AliasList>>,
     pub(crate) rewrite: Vec<Part<RewriteList>>,
     pub(crate) rewrite_options: RewriteOptions,
+    /// `SetEnvIf` outside sections, the main server's first.
+    pub(crate) env_if: Vec<Part<EnvRules>>,
     pub(crate) maps: HashMap<Box<[u8]>, Arc<Map>>,
     pub(crate) merge_slashes: bool,
     /// `UseCanonicalName On`.

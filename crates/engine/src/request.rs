@@ -29,6 +29,9 @@ pub trait Fields {
 
     /// Returns how many field lines are called `name` (any case).
     fn count(&self, name: &str) -> usize;
+
+    /// Returns the name of field line `number`, counted from 0; `None` when there are no more.
+    fn name(&self, number: usize) -> Option<&str>;
 }
 
 /// A request without any field line.
@@ -41,6 +44,10 @@ impl Fields for NoFields {
 
     fn count(&self, _name: &str) -> usize {
         0
+    }
+
+    fn name(&self, _number: usize) -> Option<&str> {
+        None
     }
 }
 
@@ -62,6 +69,10 @@ impl Fields for [(&str, &[u8])] {
 
     fn count(&self, name: &str) -> usize {
         self.iter().filter(|(field, _)| field.eq_ignore_ascii_case(name)).count()
+    }
+
+    fn name(&self, number: usize) -> Option<&str> {
+        self.get(number).map(|(name, _)| *name)
     }
 }
 

@@ -84,6 +84,10 @@ impl Fields for HeadFields<'_> {
     fn count(&self, name: &str) -> usize {
         self.0.count(name)
     }
+
+    fn name(&self, number: usize) -> Option<&str> {
+        self.0.iter().nth(number).and_then(|(name, _)| std::str::from_utf8(name).ok())
+    }
 }
 
 #[cfg(test)]

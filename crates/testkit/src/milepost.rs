@@ -153,4 +153,8 @@ impl milepost_engine::Fields for SentFields<'_> {
     fn count(&self, name: &str) -> usize {
         self.0.count(name)
     }
+
+    fn name(&self, number: usize) -> Option<&str> {
+        self.0.name(number)
+    }
 }

@@ -59,6 +59,10 @@ impl Fields for FieldLines {
     fn count(&self, name: &str) -> usize {
         self.named(name).count()
     }
+
+    fn name(&self, number: usize) -> Option<&str> {
+        self.0.get(number).map(|(name, _)| &name[..])
+    }
 }
 
 impl FieldLines {

@@ -1,5 +1,6 @@
 //! The table of directives: which are done, by what, and which are known and change nothing here.
 
+use milepost_pcre::Case;
 use milepost_syntax::Words;
 
 use super::report::{Finding, show};
@@ -35,6 +36,13 @@ impl Builder<'_> {
             b"rewriteoptions" => self.rewrite_options(directive, context),
             b"alias" => self.alias(directive, context),
             b"aliasmatch" => self.alias_match(directive, context),
+            b"setenvif" => self.set_env_if(directive, Case::Sensitive, context),
+            b"setenvifnocase" => self.set_env_if(directive, Case::Insensitive, context),
+            b"browsermatch" => self.browser_match(directive, Case::Sensitive, context),
+            b"browsermatchnocase" => self.browser_match(directive, Case::Insensitive, context),
+            b"setenv" => self.set_env(directive, context),
+            b"passenv" => self.pass_env(directive, context),
+            b"unsetenv" => self.unset_env(directive, context),
             b"require" => self.require(directive, context),
             b"order" => self.order(directive, context),
             b"allow" | b"deny" => self.allow_or_deny(directive, context),

@@ -54,7 +54,8 @@ impl Builder<'_> {
         case: Case,
         context: &mut Context<'_>,
     ) {
-        let Some((pattern_word, changes)) = words.split_first().filter(|(word, _)| !word.text.is_empty())
+        let Some((pattern_word, changes)) =
+            words.split_first().filter(|(word, _)| !word.text.is_empty())
         else {
             return self.report(directive, missing("the pattern", directive));
         };
@@ -138,10 +139,17 @@ impl Builder<'_> {
     pub(super) fn pass_env(&mut self, directive: &Directive<'_>, context: &mut Context<'_>) {
         let Some(words) = self.words(directive, 1, usize::MAX, "PassEnv NAME …") else { return };
         for word in words {
-            let value = std::str::from_utf8(&word.text).ok().and_then(|name| self.outside.environment(name));
+            let value = std::str::from_utf8(&word.text)
+                .ok()
+                .and_then(|name| self.outside.environment(name));
             match value {
                 Some(value) => {
-                    context.dir.config.env.get_or_insert_default().set(&word.text, value.as_bytes());
+                    context
+                        .dir
+                        .config
+                        .env
+                        .get_or_insert_default()
+                        .set(&word.text, value.as_bytes());
                 }
                 None => {
                     let message = format!("the environment has no {}", show(&word.text));
@@ -200,9 +208,14 @@ mod tests {
 
     #[test]
     fn literals_have_no_special_characters_but_escaped_ones() {
-        for (pattern, literal) in
-            [("/a", true), (r"a\.b", true), (r"a\\b", true), ("a.b", false), (r"\d", false), ("", true)]
-        {
+        for (pattern, literal) in [
+            ("/a", true),
+            (r"a\.b", true),
+            (r"a\\b", true),
+            ("a.b", false),
+            (r"\d", false),
+            ("", true),
+        ] {
             assert_eq!(is_literal(pattern.as_bytes()), literal, "{pattern}");
         }
     }

@@ -70,12 +70,13 @@ impl Builder<'_> {
 
     /// Turns the draft of a section into what it says.
     pub(super) fn finish_dir(&mut self, dir: DirDraft) -> DirConfig {
-        let DirDraft { mut config, redirects, rewrite, rewrite_dir, files } = dir;
+        let DirDraft { mut config, redirects, env_if, rewrite, rewrite_dir, files } = dir;
         if let Some(place) = rewrite.orphan().map(|condition| condition.place) {
             let finding = Finding::warning("no `RewriteRule` follows this condition");
             self.report_place(place, "RewriteCond".len(), finding);
         }
         config.redirects = redirects.finish(self).into_iter().collect();
+        config.env_if = env_if.finish().into_iter().collect();
         config.rewrite = rewrite_dir;
         if let Some(dir) = &mut config.rewrite {
             dir.rules = rewrite.finish(self).into_iter().collect();

@@ -51,7 +51,9 @@ impl Builder<'_> {
         server.directories = sections.directories;
         // Redirects outside sections run before the file is looked for, from a list of their own.
         server.redirects = own_redirects;
-        server.base = DirConfig { redirects: Vec::new(), ..own };
+        // So do variables: they are set before anything else.
+        server.env_if = own.env_if.clone();
+        server.base = DirConfig { redirects: Vec::new(), env_if: Vec::new(), ..own };
         server.rewrite_options = rewrite_options.unwrap_or_default();
         server.merge_slashes = merge_slashes.unwrap_or(true);
         server.canonical_name = canonical_name.unwrap_or(false);
@@ -69,6 +71,7 @@ impl Builder<'_> {
         base.merge(&server.base);
         server.base = base;
         server.redirects.extend(main.redirects.iter().cloned());
+        server.env_if = [&main.env_if[..], &server.env_if].concat();
         server.path_aliases.extend(main.path_aliases.iter().cloned());
         server.locations = [&main.locations[..], &server.locations].concat();
         server.directories = [&main.directories[..], &server.directories].concat();

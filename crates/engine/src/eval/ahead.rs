@@ -44,7 +44,7 @@ impl Run<'_> {
         if target.is_empty() || self.subrequests >= self.server.recursion_max.1 {
             return None;
         }
-        let mut sub = Hop { subrequest: true, env: hop.env.clone(), ..Hop::default() };
+        let mut sub = self.new_subrequest(hop);
         let rule = self.rule.clone();
         let answer = std::mem::take(&mut self.work.answer);
         let condition = std::mem::take(&mut self.work.condition);

@@ -225,7 +225,12 @@ pub(crate) fn covers(fake: &[u8], uri: &[u8]) -> usize {
 
 /// Replaces `$0` to `$9` in `target` by the groups; `\` takes the next byte as it is. False if the
 /// result gets too long.
-fn substitute(target: &[u8], subject: &[u8], captures: &Captures, out: &mut Vec<u8>) -> bool {
+pub(super) fn substitute(
+    target: &[u8],
+    subject: &[u8],
+    captures: &Captures,
+    out: &mut Vec<u8>,
+) -> bool {
     let mut at = 0;
     while let Some(&byte) = target.get(at) {
         match (byte, target.get(at + 1)) {

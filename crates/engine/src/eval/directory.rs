@@ -52,7 +52,7 @@ impl Run<'_> {
         if self.subrequests >= self.server.recursion_max.1 {
             return Some(End::Status(500));
         }
-        let mut sub = Hop { subrequest: true, env: hop.env.clone(), ..Hop::default() };
+        let mut sub = self.new_subrequest(hop);
         sub.set_args(hop.has_args.then_some(&hop.args[..]));
         let mut target = self.take_buffer();
         if name.first() != Some(&b'/') {
@@ -72,13 +72,14 @@ impl Run<'_> {
             End::File => {
                 std::mem::swap(hop, &mut sub);
                 hop.subrequest = false;
+                hop.as_get = sub.as_get;
                 Some(End::File)
             }
             // The subrequest was rewritten: the request itself goes where that leads, if the name was
             // a file. Else it is no index.
             End::Internal if !matches!(sub.kind, Some(FileKind::File(_))) => None,
             End::Internal => {
-                std::mem::swap(&mut hop.env, &mut sub.env);
+                hop.env.overlay(&sub.env);
                 Some(End::Internal)
             }
             End::Redirect(_) => Some(end),

@@ -108,8 +108,10 @@ impl Run<'_> {
             }
             Attribute::RemoteUser => {}
             Attribute::RequestUri => out.extend_from_slice(path),
-            Attribute::RequestMethod => out.extend_from_slice(self.method),
-            Attribute::RequestProtocol => out.extend_from_slice(variable::protocol(request.version)),
+            Attribute::RequestMethod => out.extend_from_slice(self.method(hop)),
+            Attribute::RequestProtocol => {
+                out.extend_from_slice(variable::protocol(request.version))
+            }
             Attribute::Name(name) => {
                 let name = pool.get(*name);
                 if !self.write_request_field(name, out)
@@ -119,13 +121,15 @@ impl Run<'_> {
                 }
             }
             Attribute::Names(pattern) => {
-                for number in 0.. {
-                    let Some(name) = self.request_field_name(number) else { break };
-                    if pattern.find(pool, name, &mut self.work.matcher).is_ok_and(|found| found.is_some()) {
+                self.for_each_request_field(|run, name| {
+                    if pattern
+                        .find(pool, name, &mut run.work.matcher)
+                        .is_ok_and(|found| found.is_some())
+                    {
                         out.clear();
-                        self.write_request_field(name, out);
+                        run.write_request_field(name, out);
                     }
-                }
+                });
             }
         }
     }

@@ -466,13 +466,13 @@ impl Run<'_> {
             let mut expanded = self.take_buffer();
             self.expand(hop, template, backrefs, None, &mut expanded, &mut Origins::default());
             if let Some(name) = expanded.strip_prefix(b"!") {
-                hop.env.retain(|(old, _)| old != name);
+                hop.env.remove(name);
             } else {
                 let (name, value) = match memchr::memchr(b':', &expanded) {
                     Some(colon) => (&expanded[..colon], &expanded[colon + 1..]),
                     None => (&expanded[..], &b""[..]),
                 };
-                hop.set_env(name, value);
+                hop.env.set(name, value);
             }
             self.put_buffer(expanded);
         }

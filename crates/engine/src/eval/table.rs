@@ -34,12 +34,14 @@ impl Table {
 
     /// The first value of `name`.
     pub(crate) fn get(&self, name: &[u8]) -> Option<&[u8]> {
-        self.values(name).next()
+        self.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 
     /// All values of `name`, in order.
     pub(crate) fn values<'t>(&'t self, name: &'t [u8]) -> impl Iterator<Item = &'t [u8]> {
-        self.iter().filter(move |(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+        self.iter()
+            .filter(move |(known, _)| known.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value)
     }
 
     /// Whether `name` was set or taken out.
@@ -89,7 +91,8 @@ impl Table {
 
     /// Joins a value to the first that `name` has, with a comma; sets it if there is none.
     pub(crate) fn merge(&mut self, name: &[u8], value: &[u8]) {
-        let first = self.entries.iter().position(|entry| entry.value.is_some() && self.is(entry, name));
+        let first =
+            self.entries.iter().position(|entry| entry.value.is_some() && self.is(entry, name));
         match first.and_then(|at| Some((at, self.entries[at].value?))) {
             None => self.add(name, value),
             Some((at, old)) => {
@@ -118,7 +121,11 @@ impl Table {
 
     /// Changes each value of `name` in its place. `change` appends the new value to the text, or leaves
     /// it at `false` to keep the old one.
-    pub(crate) fn change(&mut self, name: &[u8], mut change: impl FnMut(&[u8], &mut Vec<u8>) -> bool) {
+    pub(crate) fn change(
+        &mut self,
+        name: &[u8],
+        mut change: impl FnMut(&[u8], &mut Vec<u8>) -> bool,
+    ) {
         for at in 0..self.entries.len() {
             let entry = self.entries[at];
             let Some(value) = entry.value.filter(|_| self.is(&entry, name)) else { continue };
@@ -140,10 +147,10 @@ impl Table {
         let shift = self.text.len();
         self.text.extend_from_slice(&over.text);
         let shifted = |span: Span| Span { start: span.start + shift, end: span.end + shift };
-        let entries = over.entries.iter().map(|entry| Entry {
-            name: shifted(entry.name),
-            value: entry.value.map(shifted),
-        });
+        let entries = over
+            .entries
+            .iter()
+            .map(|entry| Entry { name: shifted(entry.name), value: entry.value.map(shifted) });
         self.entries.splice(0..0, entries);
     }
 

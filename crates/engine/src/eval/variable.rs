@@ -27,7 +27,7 @@ impl Run<'_> {
             b"QUERY_STRING" => out.extend_from_slice(&hop.args),
             b"REQUEST_FILENAME" | b"SCRIPT_FILENAME" => out.extend_from_slice(&hop.filename),
             b"PATH_INFO" => out.extend_from_slice(&hop.path_info),
-            b"REQUEST_METHOD" => out.extend_from_slice(request.method),
+            b"REQUEST_METHOD" => out.extend_from_slice(self.method(hop)),
             b"REQUEST_SCHEME" => {
                 out.extend_from_slice(if self.is_https() { b"https" } else { b"http" });
             }
@@ -95,14 +95,7 @@ impl Run<'_> {
         let Ok(name) = std::str::from_utf8(name) else { return };
         match prefix.to_ascii_uppercase().as_slice() {
             b"HTTP" => self.field(name, out),
-            b"ENV" => match hop.env.iter().find(|(known, _)| known == name.as_bytes()) {
-                Some((_, value)) => out.extend_from_slice(value),
-                None => {
-                    if let Some(value) = self.outside.environment(name) {
-                        out.extend_from_slice(value.as_bytes());
-                    }
-                }
-            },
+            b"ENV" => self.write_env(hop, name.as_bytes(), out),
             b"LA-U" => self.look_ahead(hop, Ahead::Url, name.as_bytes(), out),
             b"LA-F" => self.look_ahead(hop, Ahead::File, name.as_bytes(), out),
             _ => {}
@@ -110,12 +103,7 @@ impl Run<'_> {
     }
 
     pub(super) fn field(&self, name: &str, out: &mut Vec<u8>) {
-        if let Some(authority) = self.authority.filter(|_| name.eq_ignore_ascii_case("host")) {
-            return out.extend_from_slice(authority);
-        }
-        if let Some(value) = self.request.fields.value(name) {
-            out.extend_from_slice(&value);
-        }
+        self.write_request_field(name.as_bytes(), out);
     }
 
     /// `TIME_YEAR` and the like, in local time; `TIME` is all of them, as `20261121093005`.
@@ -143,17 +131,7 @@ impl Run<'_> {
     }
 }
 
-impl Hop {
-    /// Sets a variable, replacing an old value.
-    pub(super) fn set_env(&mut self, name: &[u8], value: &[u8]) {
-        match self.env.iter_mut().find(|(known, _)| known == name) {
-            Some((_, old)) => *old = value.to_vec(),
-            None => self.env.push((name.to_vec(), value.to_vec())),
-        }
-    }
-}
-
-fn protocol(version: Version) -> &'static [u8] {
+pub(super) fn protocol(version: Version) -> &'static [u8] {
     match version {
         Version::Http10 => b"HTTP/1.0",
         Version::Http11 => b"HTTP/1.1",

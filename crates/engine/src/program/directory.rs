@@ -8,7 +8,9 @@ use std::sync::Arc;
 use milepost_http::path::EncodedSlashes;
 
 use crate::pool::Pool;
-use crate::program::{Access, AliasList, Part, RewriteList, RewriteOptions, Section};
+use crate::program::{
+    Access, AliasList, EnvRules, FixedEnv, Part, RewriteList, RewriteOptions, Section,
+};
 
 /// What one section says; merged, what all sections that apply to a request say.
 #[derive(Debug, Clone, Default)]
@@ -30,6 +32,10 @@ pub(crate) struct DirConfig {
     pub(crate) allow_override: Option<Arc<Override>>,
     /// `AcceptPathInfo`
     pub(crate) path_info: Option<bool>,
+    /// `SetEnvIf` and its relatives.
+    pub(crate) env_if: Vec<Part<EnvRules>>,
+    /// `SetEnv`, `PassEnv`, `UnsetEnv`
+    pub(crate) env: Option<FixedEnv>,
     /// `<Files>` in this section.
     pub(crate) files: Vec<Part<Section>>,
 }
@@ -122,6 +128,10 @@ impl DirConfig {
             self.allow_override.clone_from(&over.allow_override);
         }
         self.path_info = over.path_info.or(self.path_info);
+        self.env_if.extend(over.env_if.iter().cloned());
+        if let Some(env) = &over.env {
+            self.env.get_or_insert_default().merge(env);
+        }
         self.files.extend(over.files.iter().cloned());
     }
 }
@@ -130,6 +140,7 @@ impl DirConfig {
     /// Says that all of this was read into `text`, which is not the program's.
     pub(crate) fn adopt(&mut self, text: &Arc<Pool>) {
         self.redirects.iter_mut().for_each(|list| list.adopt(text));
+        self.env_if.iter_mut().for_each(|list| list.adopt(text));
         if let Some(rewrite) = &mut self.rewrite {
             rewrite.rules.iter_mut().for_each(|list| list.adopt(text));
         }

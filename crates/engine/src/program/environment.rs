@@ -71,7 +71,8 @@ impl FixedEnv {
 
     /// Lets the more specific `over` override.
     pub(crate) fn merge(&mut self, over: &FixedEnv) {
-        self.set.retain(|(known, _)| !over.unset.iter().any(|name| name.eq_ignore_ascii_case(known)));
+        self.set
+            .retain(|(known, _)| !over.unset.iter().any(|name| name.eq_ignore_ascii_case(known)));
         for (name, value) in &over.set {
             self.set(name, value);
         }

@@ -129,4 +129,8 @@ impl milepost_engine::Fields for SliceFields<'_> {
     fn count(&self, name: &str) -> usize {
         self.0.count(name)
     }
+
+    fn name(&self, number: usize) -> Option<&str> {
+        self.0.name(number)
+    }
 }
