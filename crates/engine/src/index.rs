@@ -43,9 +43,30 @@ pub(crate) enum Subject {
 #[derive(Debug, Clone)]
 pub(crate) struct Handle {
     pub(crate) subject: Subject,
-    pub(crate) keys: Vec<(Str, Reach)>,
+    pub(crate) keys: Keys,
     /// Letters match in both cases; the keys are in lower case.
     pub(crate) folded: bool,
+}
+
+/// Literals of a pattern. Nearly all have one, which is kept without an allocation.
+#[derive(Debug, Clone)]
+pub(crate) enum Keys {
+    One((Str, Reach)),
+    Many(Vec<(Str, Reach)>),
+}
+
+impl Keys {
+    pub(crate) fn as_slice(&self) -> &[(Str, Reach)] {
+        match self {
+            Keys::One(key) => std::slice::from_ref(key),
+            Keys::Many(keys) => keys,
+        }
+    }
+
+    /// Adds the keys of another pattern, either of which is enough.
+    pub(crate) fn extend(&mut self, more: &Keys) {
+        *self = Keys::Many([self.as_slice(), more.as_slice()].concat());
+    }
 }
 
 /// How a rule is filed.
@@ -53,6 +74,8 @@ pub(crate) struct Handle {
 pub(crate) enum Filing {
     /// A `Redirect` or `Alias` with this URL-path, its runs of slashes merged.
     Path(Str),
+    /// Under this.
+    Handle(Handle),
     /// Any one of these is enough; the rarest is used. None at all: the rule is always a candidate.
     Handles(Vec<Handle>),
     /// Never on its own: it follows a chained rule.
@@ -85,6 +108,21 @@ pub(crate) trait Values {
     fn value(&self, subject: Subject, out: &mut Vec<u8>);
 }
 
+impl Filing {
+    /// Under whichever handle is there.
+    pub(crate) fn of(handle: Option<Handle>) -> Filing {
+        handle.map_or_else(|| Filing::Handles(Vec::new()), Filing::Handle)
+    }
+
+    fn handles(&self) -> &[Handle] {
+        match self {
+            Filing::Handle(handle) => std::slice::from_ref(handle),
+            Filing::Handles(handles) => handles,
+            Filing::Path(_) | Filing::Follower => &[],
+        }
+    }
+}
+
 impl Index {
     /// Files the rules, in order.
     pub(crate) fn build(pool: &Pool, filings: &[Filing], lookup: Lookup) -> Index {
@@ -92,6 +130,7 @@ impl Index {
         if lookup == Lookup::Scan {
             return index;
         }
+        index.reserve(filings);
         let frequencies = Frequencies::count(pool, filings);
         for (filing, rule) in filings.iter().zip(0..) {
             match filing {
@@ -99,22 +138,45 @@ impl Index {
                 Filing::Path(path) => {
                     index.paths.add(pool, *path, Reach::Exact, rule, &mut index.postings);
                 }
-                Filing::Handles(handles) => match frequencies.rarest(pool, handles) {
-                    None => index.postings.push(&mut index.always, rule),
-                    Some(handle) => {
-                        let strings = &mut index.subjects[handle.subject as usize]
-                            [usize::from(handle.folded)];
-                        for &(key, reach) in &handle.keys {
-                            strings.add(pool, key, reach, rule, &mut index.postings);
+                Filing::Handle(_) | Filing::Handles(_) => {
+                    match frequencies.rarest(pool, filing.handles()) {
+                        None => index.postings.push(&mut index.always, rule),
+                        Some(handle) => {
+                            let folded = usize::from(handle.folded);
+                            let strings = &mut index.subjects[handle.subject as usize][folded];
+                            for &(key, reach) in handle.keys.as_slice() {
+                                strings.add(pool, key, reach, rule, &mut index.postings);
+                            }
                         }
                     }
-                },
+                }
             }
         }
         for strings in index.subjects.iter_mut().flatten() {
             strings.seal(pool);
         }
         index
+    }
+
+    /// Makes room for the exact keys that come, so that the tables need not grow step by step.
+    fn reserve(&mut self, filings: &[Filing]) {
+        let mut paths = 0;
+        let mut exact = [[0; 2]; 4];
+        for filing in filings {
+            match filing {
+                Filing::Path(_) => paths += 1,
+                Filing::Handle(Handle { subject, keys: Keys::One((_, Reach::Exact)), folded }) => {
+                    exact[*subject as usize][usize::from(*folded)] += 1;
+                }
+                _ => {}
+            }
+        }
+        self.postings.reserve(filings.len());
+        self.paths.reserve(paths);
+        for (strings, count) in self.subjects.iter_mut().flatten().zip(exact.into_iter().flatten())
+        {
+            strings.reserve(count);
+        }
     }
 
     /// Starts a walk for the string `input`.
@@ -209,9 +271,8 @@ impl<'p> Frequencies<'p> {
             |filing: &Filing| matches!(filing, Filing::Handles(handles) if handles.len() > 1);
         if filings.iter().any(choice) {
             for filing in filings {
-                let Filing::Handles(handles) = filing else { continue };
-                for handle in handles {
-                    for &(key, _) in &handle.keys {
+                for handle in filing.handles() {
+                    for &(key, _) in handle.keys.as_slice() {
                         let key = (handle.subject as u8, handle.folded, pool.get(key));
                         *count.entry(key).or_default() += 1;
                     }
@@ -231,7 +292,7 @@ impl<'p> Frequencies<'p> {
                 let key = (handle.subject as u8, handle.folded, pool.get(key));
                 self.count.get(&key).copied().unwrap_or(1)
             };
-            handle.keys.iter().map(weigh).max().unwrap_or(0)
+            handle.keys.as_slice().iter().map(weigh).max().unwrap_or(0)
         };
         match handles {
             [only] => Some(only),
@@ -272,7 +333,7 @@ mod tests {
                     3 => Filing::Path(pool.add(&merged)),
                     4 => Filing::Handles(Vec::new()),
                     &kind => {
-                        let keys = vec![(pool.add(key.as_bytes()), reaches[kind])];
+                        let keys = Keys::One((pool.add(key.as_bytes()), reaches[kind]));
                         Filing::Handles(vec![Handle { subject: Subject::Input, keys, folded: *folded }])
                     }
                 });

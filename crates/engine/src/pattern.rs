@@ -12,7 +12,7 @@ use milepost_pcre::{Captures, Case, CompileError, MatchError, Matcher, Regex};
 pub(crate) use analyze::Reach;
 use analyze::{Facts, Key};
 
-use crate::index::{Handle, Subject};
+use crate::index::{Handle, Keys, Subject};
 use crate::pool::{Pool, Str};
 
 /// A pattern, without its leading `!`.
@@ -55,7 +55,7 @@ impl Pattern {
             Regex::without_jit(pool.get(text), case)?;
         }
         let shape = Shape::of(pool, text, case, &facts);
-        let handle = handle(pool, shape, case, facts);
+        let handle = handle(pool, text, shape, case, facts);
         Ok((Pattern { text, shape, case, regex: OnceLock::new() }, handle))
     }
 
@@ -116,22 +116,31 @@ impl Pattern {
 }
 
 /// What a string must have for the pattern to match.
-fn handle(pool: &mut Pool, shape: Shape, case: Case, facts: Facts) -> Option<Handle> {
-    let keys = facts.keys?;
+fn handle(pool: &mut Pool, text: Str, shape: Shape, case: Case, facts: Facts) -> Option<Handle> {
+    let pattern = if shape == Shape::Other { pool.get(text).to_vec() } else { Vec::new() };
     let folded = facts.folded || case == Case::Insensitive;
     let keys = match shape {
         // The literal is in the pool already.
-        Shape::Exact(literal) => vec![(literal, Reach::Exact)],
-        Shape::Prefix(literal) | Shape::PrefixAndRest(literal) => vec![(literal, Reach::Prefix)],
-        Shape::Contains(literal) => vec![(literal, Reach::Contains)],
+        Shape::Exact(literal) => Keys::One((literal, Reach::Exact)),
+        Shape::Prefix(literal) | Shape::PrefixAndRest(literal) => {
+            Keys::One((literal, Reach::Prefix))
+        }
+        Shape::Contains(literal) if literal.len() >= analyze::CONTAINED_BYTES_MIN => {
+            Keys::One((literal, Reach::Contains))
+        }
+        Shape::Contains(_) => return None,
         Shape::Other => {
-            let store = |mut key: Key| {
+            let mut store = |mut key: Key| {
                 if folded {
                     key.literal.make_ascii_lowercase();
                 }
                 (pool.add(&key.literal), key.reach)
             };
-            keys.into_iter().map(store).collect()
+            let keys = facts.keys.or_else(|| facts.key_of_tail(&pattern).map(|key| vec![key]))?;
+            match <[Key; 1]>::try_from(keys) {
+                Ok([key]) => Keys::One(store(key)),
+                Err(keys) => Keys::Many(keys.into_iter().map(store).collect()),
+            }
         }
     };
     Some(Handle { subject: Subject::Input, keys, folded })
@@ -139,15 +148,14 @@ fn handle(pool: &mut Pool, shape: Shape, case: Case, facts: Facts) -> Option<Han
 
 impl Shape {
     fn of(pool: &mut Pool, text: Str, case: Case, facts: &Facts) -> Shape {
+        let Some(tail) = facts.tail else { return Shape::Other };
         if case == Case::Insensitive {
             return Shape::Other;
         }
-        let Some(tail) = facts.tail else { return Shape::Other };
         // The literal usually stands in the pattern as it is, and is then not stored again.
-        let literal = if facts.escaped {
-            pool.add(&facts.literal)
-        } else {
-            text.slice(facts.literal_at, facts.literal.len())
+        let literal = match &facts.unescaped {
+            Some(literal) => pool.add(literal),
+            None => text.slice(facts.literal.start, facts.literal.len()),
         };
         match tail {
             analyze::Tail::End => Shape::Exact(literal),
@@ -221,7 +229,7 @@ mod tests {
                                 Reach::Contains => memchr::memmem::find(&subject, literal).is_some(),
                             }
                         };
-                        prop_assert!(keys.iter().any(covered), "{} on {:?}", text, subject);
+                        prop_assert!(keys.as_slice().iter().any(covered), "{} on {:?}", text, subject);
                     }
                 }
             }

@@ -93,7 +93,7 @@ impl Builder<'_> {
                 let target = target.map(|word| self.word(directive, word)).unwrap_or_default();
                 let matcher = AliasMatcher::Match(Box::new(matcher));
                 let rule = AliasRule { matcher, target, status, place: directive.place };
-                context.dir.redirects.push(rule, Filing::Handles(handles.into_iter().collect()));
+                context.dir.redirects.push(rule, Filing::of(handles));
             }
             Err(error) => self.bad_pattern(directive, pattern, &error),
         }
@@ -134,7 +134,7 @@ impl Builder<'_> {
                 let target = self.word(directive, &words[1]);
                 let matcher = AliasMatcher::Match(Box::new(matcher));
                 let rule = AliasRule { matcher, target, status: 0, place: directive.place };
-                let filing = Filing::Handles(handles.into_iter().collect());
+                let filing = Filing::of(handles);
                 self.servers[context.server].path_aliases.push(rule, filing);
             }
             Err(error) => self.bad_pattern(directive, &words[0], &error),

@@ -11,7 +11,7 @@ use milepost_syntax::{RawWords, Tree, Word, Words};
 use super::reader::cannot_read;
 use super::report::{Finding, show};
 use super::{Builder, Context, DirDraft, Directive};
-use crate::index::{Filing, Handle, Subject};
+use crate::index::{Filing, Handle, Keys, Subject};
 use crate::pattern::{Pattern, Reach};
 use crate::pool::{Pool, Str};
 use crate::program::{
@@ -54,17 +54,13 @@ impl RewriteDraft {
 impl Builder<'_> {
     /// `RewriteRule pattern substitution [flags]`
     pub(super) fn rewrite_rule(&mut self, directive: &Directive<'_>, context: &mut Context<'_>) {
-        let words: Vec<_> = RawWords::new(directive.args).take(3).collect();
-        let [pattern, substitution, flag_words @ ..] = words.as_slice() else {
+        let mut words = RawWords::new(directive.args);
+        let (Some(pattern), Some(substitution)) = (&words.next(), &words.next()) else {
             let finding = Finding::error("`RewriteRule` has too few arguments")
                 .hint("write `RewriteRule pattern substitution [flags]`");
             return self.report(directive, finding);
         };
-        let mut options = RuleOptions { status: 302, ..RuleOptions::default() };
-        let mut sound = true;
-        if let Some(word) = flag_words.first() {
-            sound = self.rule_flags(directive, word, &mut options);
-        }
+        let Some(mut options) = self.rule_options(directive, words.next().as_ref()) else { return };
         let mut text = self.word(directive, pattern);
         if self.pool.get(text).first() == Some(&b'!') {
             options.flags.set(Flags::NEGATED);
@@ -83,9 +79,6 @@ impl Builder<'_> {
                 return;
             }
         };
-        if !sound {
-            return;
-        }
         let substitution = self.substitution(directive, substitution, &mut options);
         let draft = self.rewrite_draft(context);
         let waiting = std::mem::take(&mut draft.waiting);
@@ -95,7 +88,11 @@ impl Builder<'_> {
         } else {
             let pattern = handle.filter(|_| !options.flags.has(Flags::NEGATED));
             let conditions = condition_handles(&draft.conditions[first..], &draft.handles);
-            Filing::Handles(pattern.into_iter().chain(conditions).collect())
+            if conditions.is_empty() {
+                Filing::of(pattern)
+            } else {
+                Filing::Handles(pattern.into_iter().chain(conditions).collect())
+            }
         };
         draft.handles.clear();
         let RuleOptions { flags, status, extra } = options;
@@ -164,7 +161,7 @@ impl Builder<'_> {
             (_, None) => None,
             (Test::Text(Comparison::Equal, text), Some(subject)) => {
                 let key = if no_case { lower(&mut self.pool, *text) } else { *text };
-                Some(Handle { subject, keys: vec![(key, Reach::Exact)], folded: no_case })
+                Some(Handle { subject, keys: Keys::One((key, Reach::Exact)), folded: no_case })
             }
             (_, Some(subject)) => handle.map(|handle| Handle { subject, ..handle }),
         };
@@ -389,20 +386,34 @@ impl Builder<'_> {
         flags
     }
 
-    /// Reads the flags of a rule; false when one of them is an error.
-    fn rule_flags(
+    /// Reads the flags of a rule; `None` when one of them is an error.
+    fn rule_options(
         &mut self,
         directive: &Directive<'_>,
-        word: &Word<'_>,
-        options: &mut RuleOptions,
-    ) -> bool {
+        word: Option<&Word<'_>>,
+    ) -> Option<RuleOptions> {
+        let mut options = RuleOptions { status: 302, ..RuleOptions::default() };
+        let Some(word) = word else { return Some(options) };
+        // Thousands of rules in a row have the same flags.
+        if let Some((text, flags, status)) = &self.last_flags
+            && *text == *word.text
+        {
+            (options.flags, options.status) = (*flags, *status);
+            return Some(options);
+        }
         let before = self.diagnostics.len();
         for (name, value, at, len) in self.flag_list(directive, Some(word)) {
             if let Err(finding) = options.set(&mut self.pool, &name, &value) {
                 self.report_at(directive, at, len, finding);
             }
         }
-        self.diagnostics.len() == before
+        if self.diagnostics.len() > before {
+            return None;
+        }
+        if options.extra.is_none() {
+            self.last_flags = Some((word.text.to_vec(), options.flags, options.status));
+        }
+        Some(options)
     }
 
     /// A condition pattern that is no regular expression.
@@ -587,7 +598,7 @@ fn condition_handles(conditions: &[Condition], handles: &[Option<Handle>]) -> Ve
             (Some(mut all), Some(handle))
                 if all.subject == handle.subject && all.folded == handle.folded =>
             {
-                all.keys.extend(handle.keys.iter().copied());
+                all.keys.extend(&handle.keys);
                 Some(all)
             }
             _ => {

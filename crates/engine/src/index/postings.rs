@@ -47,6 +47,10 @@ impl Postings {
         self.links.push(Link { rule, next: NONE });
     }
 
+    pub(super) fn reserve(&mut self, rules: usize) {
+        self.links.reserve_exact(rules);
+    }
+
     pub(super) fn iter(&self, list: List) -> impl Iterator<Item = u32> {
         let mut at = list.head;
         std::iter::from_fn(move || {

@@ -32,6 +32,12 @@ impl Strings {
         self.exact.is_empty() && self.prefixes.is_empty() && self.contained.is_empty()
     }
 
+    /// Makes room for literals that a string equals.
+    pub(super) fn reserve(&mut self, literals: usize) {
+        // An empty table has nothing to hash again.
+        self.exact.reserve(literals, |_| 0);
+    }
+
     /// Files `rule` under `text`. Rules come in rising order.
     pub(super) fn add(
         &mut self,
@@ -63,7 +69,6 @@ impl Strings {
 
     /// Makes the literals searchable. Nothing may be added after.
     pub(super) fn seal(&mut self, pool: &Pool) {
-        self.exact.shrink_to_fit(|key| self.hasher.hash_one(pool.get(key.text)));
         if !self.contained.is_empty() {
             let literals = self.contained.iter().map(|key| pool.get(key.text));
             self.searcher = AhoCorasick::new(literals).ok();

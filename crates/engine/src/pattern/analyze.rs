@@ -13,7 +13,7 @@ const DEPTH_MAX: usize = 16;
 /// Largest class that is expanded into its members, `[ab]`.
 const CLASS_MEMBERS_MAX: usize = 4;
 /// Shorter literals in the middle of a string are in every string, so nothing is gained by them.
-const CONTAINED_BYTES_MIN: usize = 2;
+pub(super) const CONTAINED_BYTES_MIN: usize = 2;
 
 /// What is known of a pattern.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -22,16 +22,31 @@ pub(crate) struct Facts {
     pub(crate) valid: bool,
     /// The pattern is one literal and this tail.
     pub(super) tail: Option<Tail>,
-    /// The literal, unescaped.
-    pub(super) literal: Vec<u8>,
-    /// Where the literal begins in the pattern.
-    pub(super) literal_at: usize,
-    /// The literal is written with escapes, so it does not stand in the pattern as it is.
-    pub(super) escaped: bool,
-    /// Every match satisfies at least one of these. `None`: nothing is known, try always.
+    /// Where the literal stands in the pattern, for a pattern with a tail.
+    pub(super) literal: std::ops::Range<usize>,
+    /// The literal, if it is written with escapes and so does not stand in the pattern as it is.
+    pub(super) unescaped: Option<Vec<u8>>,
+    /// Every match satisfies at least one of these. `None`: nothing is known, or there is a tail.
     pub(crate) keys: Option<Vec<Key>>,
     /// `(?i)` at the start: letters of the keys match in both cases.
     pub(crate) folded: bool,
+}
+
+impl Facts {
+    /// The one key of a pattern with a tail.
+    pub(super) fn key_of_tail(&self, pattern: &[u8]) -> Option<Key> {
+        let literal = match &self.unescaped {
+            Some(literal) => literal.clone(),
+            None => pattern[self.literal.clone()].to_vec(),
+        };
+        let reach = match self.tail? {
+            Tail::End => Reach::Exact,
+            Tail::Open | Tail::Rest => Reach::Prefix,
+            Tail::Unanchored if literal.len() >= CONTAINED_BYTES_MIN => Reach::Contains,
+            Tail::Unanchored => return None,
+        };
+        Some(Key { literal, reach })
+    }
 }
 
 /// A literal that a matching string has.
@@ -92,25 +107,25 @@ pub(crate) fn analyze(pattern: &[u8]) -> Facts {
 
 /// Recognises a literal with one of the [`Tail`]s: most patterns, and nothing is built for them.
 fn simple(pattern: &[u8]) -> Option<Facts> {
-    let literal_at = usize::from(pattern.first() == Some(&b'^'));
-    let anchored = literal_at == 1;
-    let mut at = literal_at;
-    let mut escaped = false;
-    let mut literal = Vec::new();
+    let start = usize::from(pattern.first() == Some(&b'^'));
+    let anchored = start == 1;
+    let mut at = start;
+    let mut unescaped: Option<Vec<u8>> = None;
     while let Some(&byte) = pattern.get(at) {
-        let (byte, len) = match byte {
-            b'\\' => match pattern.get(at + 1) {
-                Some(next) if next.is_ascii_punctuation() => {
-                    escaped = true;
-                    (*next, 2)
-                }
-                _ => return None,
-            },
+        match byte {
+            b'\\' => {
+                let next = pattern.get(at + 1).filter(|next| next.is_ascii_punctuation())?;
+                unescaped.get_or_insert_with(|| pattern[start..at].to_vec()).push(*next);
+                at += 2;
+            }
             byte if is_special(byte) => break,
-            byte => (byte, 1),
-        };
-        literal.push(byte);
-        at += len;
+            byte => {
+                if let Some(unescaped) = &mut unescaped {
+                    unescaped.push(byte);
+                }
+                at += 1;
+            }
+        }
     }
     let tail = match &pattern[at..] {
         b"" if anchored => Tail::Open,
@@ -119,14 +134,7 @@ fn simple(pattern: &[u8]) -> Option<Facts> {
         b"(.*)" | b"(.*)$" if anchored => Tail::Rest,
         _ => return None,
     };
-    let reach = match tail {
-        Tail::End => Reach::Exact,
-        Tail::Open | Tail::Rest => Reach::Prefix,
-        Tail::Unanchored => Reach::Contains,
-    };
-    let known = tail != Tail::Unanchored || literal.len() >= CONTAINED_BYTES_MIN;
-    let keys = known.then(|| vec![Key { literal: literal.clone(), reach }]);
-    Some(Facts { valid: true, tail: Some(tail), literal, literal_at, escaped, keys, folded: false })
+    Some(Facts { valid: true, tail: Some(tail), literal: start..at, unescaped, ..Facts::default() })
 }
 
 /// Whether the byte is more than itself outside a class.
@@ -464,8 +472,6 @@ mod tests {
 
     #[test]
     fn literals_in_disguise() {
-        keys("^/a/b$", &["=/a/b"]);
-        keys(r"^/a\.html$", &["=/a.html"]);
         keys("^/a/b/?$", &["=/a/b/", "=/a/b"]);
         keys("^/a(/.*)?$", &["^/a/", "=/a"]);
         keys("^/(a|b|c)$", &["=/a", "=/b", "=/c"]);
@@ -478,7 +484,6 @@ mod tests {
     fn prefixes_and_contents() {
         keys("^/blog/([0-9]+)/(.*)$", &["^/blog/"]);
         keys("^/(.*)\\.php$", &["*.php"]);
-        keys("/old/", &["*/old/"]);
         keys("^(.*)/feed/?$", &["*/feed"]);
         keys("^/x{2,3}y", &["^/x"]);
         keys("^/a(?!b)", &["^/a"]);
@@ -500,6 +505,21 @@ mod tests {
         let facts = analyze(b"(?i)^/A$");
         assert!(facts.folded && facts.valid);
         assert_eq!(facts.keys.unwrap()[0].literal, b"/A");
+    }
+
+    #[test]
+    fn simple_patterns_have_a_tail() {
+        for (pattern, tail, literal) in [
+            ("^/a/b$", Tail::End, "/a/b"),
+            (r"^/a\.html$", Tail::End, "/a.html"),
+            ("/old/", Tail::Unanchored, "/old/"),
+            (r"^/a\(b(.*)", Tail::Rest, "/a(b"),
+        ] {
+            let facts = analyze(pattern.as_bytes());
+            let stands = pattern[facts.literal.clone()].as_bytes().to_vec();
+            assert_eq!(facts.tail, Some(tail), "{pattern}");
+            assert_eq!(facts.unescaped.unwrap_or(stands), literal.as_bytes(), "{pattern}");
+        }
     }
 
     /// `=` equals, `^` begins with, `*` contains.
