@@ -26,7 +26,7 @@ use crate::index::Lookup;
 use crate::outside::Outside;
 use crate::pool::{Pool, Str};
 use crate::program::{
-    DirConfig, Map, Names, Override, Program, RewriteDir, RewriteOptions, Scope, Server,
+    DirConfig, Flags, Map, Names, Override, Program, RewriteDir, RewriteOptions, Scope, Server,
 };
 use crate::settings::Settings;
 
@@ -82,6 +82,7 @@ pub(crate) fn build_htaccess(
         names: program.names.clone(),
         allowed: Some(Arc::clone(allowed)),
         servers: vec![ServerDraft::default()],
+        last_flags: None,
         including: Vec::new(),
         noted: Vec::new(),
     };
@@ -110,6 +111,8 @@ struct Builder<'o> {
     /// What this `.htaccess` file may say; `None` for the configuration itself.
     allowed: Option<Arc<Override>>,
     servers: Vec<ServerDraft>,
+    /// The last flags of a rule that have no arguments of their own, and what they come to.
+    last_flags: Option<(Vec<u8>, Flags, u16)>,
     /// Files being included, to find loops.
     including: Vec<PathBuf>,
     /// Directives that were accepted without effect, each noted once.
@@ -177,6 +180,7 @@ impl<'o> Builder<'o> {
             names: Names { defines: defines.collect(), modules: Vec::new() },
             allowed: None,
             servers: vec![ServerDraft::default()],
+            last_flags: None,
             including: Vec::new(),
             noted: Vec::new(),
         }

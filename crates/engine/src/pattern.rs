@@ -136,7 +136,8 @@ fn handle(pool: &mut Pool, text: Str, shape: Shape, case: Case, facts: Facts) ->
                 }
                 (pool.add(&key.literal), key.reach)
             };
-            let keys = facts.keys.or_else(|| facts.key_of_tail(&pattern).map(|key| vec![key]))?;
+            let tail = facts.key_of_tail(&pattern).map(|key| vec![key]);
+            let keys = facts.keys.or(tail)?;
             match <[Key; 1]>::try_from(keys) {
                 Ok([key]) => Keys::One(store(key)),
                 Err(keys) => Keys::Many(keys.into_iter().map(store).collect()),
