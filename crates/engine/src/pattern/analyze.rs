@@ -338,8 +338,34 @@ impl Beginnings {
         }
     }
 
-    /// Appends each of `next` to each whole beginning. `None` when that gets too many.
-    fn followed_by(self, next: &Beginnings) -> Option<Beginnings> {
+    /// Appends a run of plain bytes to each whole beginning.
+    fn push_bytes(&mut self, run: &[Item]) {
+        for (text, whole) in self.0.iter_mut().filter(|(_, whole)| *whole) {
+            let room = LITERAL_BYTES_MAX.saturating_sub(text.len());
+            let bytes = run.iter().filter_map(|item| match item {
+                Item::Byte(byte) => Some(*byte),
+                _ => None,
+            });
+            text.reserve_exact(run.len().min(room));
+            text.extend(bytes.take(room));
+            *whole = run.len() <= room;
+        }
+    }
+
+    /// Appends each of `next` to each whole beginning; the beginnings as they were when that gets too
+    /// many.
+    fn followed_by(self, next: &Beginnings) -> Result<Beginnings, Beginnings> {
+        if let [(text, false)] = next.0.as_slice()
+            && text.is_empty()
+        {
+            let mut all = self;
+            all.all_open();
+            return Ok(all);
+        }
+        let whole = self.0.iter().filter(|(_, whole)| *whole).count();
+        if self.0.len() - whole + whole * next.0.len() > KEYS_MAX {
+            return Err(self);
+        }
         let mut joined: Vec<(Vec<u8>, bool)> = Vec::new();
         for (start, whole) in self.0 {
             if !whole {
@@ -347,17 +373,13 @@ impl Beginnings {
                 continue;
             }
             for (end, whole) in &next.0 {
-                let mut text = start.clone();
-                text.extend_from_slice(end);
+                let mut text = [&start[..], end].concat();
                 let whole = *whole && text.len() <= LITERAL_BYTES_MAX;
                 text.truncate(LITERAL_BYTES_MAX);
                 joined.push((text, whole));
             }
-            if joined.len() > KEYS_MAX {
-                return None;
-            }
         }
-        Some(Beginnings(joined))
+        Ok(Beginnings(joined))
     }
 }
 
@@ -383,24 +405,27 @@ fn keys_of(sequence: &[Item]) -> Option<Vec<Key>> {
     Some(beginnings.into_iter().map(key).collect())
 }
 
-/// What a sequence can begin with. `None` when it has an anchor inside or there are too many.
+/// What a sequence can begin with. `None` when an anchor or too many beginnings are met first.
 fn beginnings(sequence: &[Item]) -> Option<Beginnings> {
     let mut all = Beginnings(vec![(Vec::new(), true)]);
-    for item in sequence {
-        let known_so_far = all.0.iter().any(|&(_, whole)| whole);
-        let next = beginnings_of(item)?;
-        if known_so_far {
-            let before: Vec<_> = all.0.clone();
-            all = match all.followed_by(&next) {
-                Some(all) => all,
-                // Too many: what came before still holds.
-                None => {
-                    let mut cut = Beginnings(before);
-                    cut.all_open();
-                    cut
-                }
-            };
+    let mut rest = sequence;
+    while all.0.iter().any(|&(_, whole)| whole) {
+        let run = rest.iter().take_while(|item| matches!(item, Item::Byte(_))).count();
+        if run > 0 {
+            all.push_bytes(&rest[..run]);
+            rest = &rest[run..];
+            continue;
         }
+        let Some((item, after)) = rest.split_first() else { break };
+        all = match all.followed_by(&beginnings_of(item)?) {
+            Ok(all) => all,
+            // Too many: what came before still holds.
+            Err(mut before) => {
+                before.all_open();
+                before
+            }
+        };
+        rest = after;
     }
     Some(all)
 }
