@@ -1,23 +1,29 @@
 //! The fields of the request, as `RequestHeader` has left them.
 //!
-//! Source: httpd 2.4.71 `modules/metadata/mod_headers.c`, `do_headers_fixup`.
+//! What is not changed is looked up where it is. A field that is changed moves into a table, which then
+//! holds all that there is of it.
+//!
+//! Source: httpd 2.4.71 `server/protocol.c`, `ap_get_mime_headers_core`; `modules/metadata/mod_headers.c`,
+//! `do_headers_fixup`.
 
 use super::Run;
+use super::table::Table;
 
 impl Run<'_> {
-    /// Appends the value of a request field; false if there is none. Several field lines are joined.
+    /// Appends the value of a request field; false if there is none. Several field lines are joined, but
+    /// of those that a directive has added only the first is seen.
     pub(super) fn write_request_field(&self, name: &[u8], out: &mut Vec<u8>) -> bool {
         let edited = &self.work.request;
         if edited.decides(name) {
-            let mut values = edited.values(name);
-            let Some(first) = values.next() else { return false };
-            out.extend_from_slice(first);
-            for value in values {
-                out.extend_from_slice(b", ");
-                out.extend_from_slice(value);
-            }
-            return true;
+            let value = edited.get(name);
+            out.extend_from_slice(value.unwrap_or_default());
+            return value.is_some();
         }
+        self.write_sent_field(name, out)
+    }
+
+    /// Appends the value of a field as it was sent.
+    fn write_sent_field(&self, name: &[u8], out: &mut Vec<u8>) -> bool {
         if let Some(authority) = self.authority.filter(|_| name.eq_ignore_ascii_case(b"host")) {
             out.extend_from_slice(authority);
             return true;
@@ -27,27 +33,42 @@ impl Run<'_> {
         value.is_some()
     }
 
-    /// Calls `visit` with the name of each field line, then with each name that an edit has added.
-    pub(super) fn for_each_request_field(&mut self, mut visit: impl FnMut(&mut Self, &[u8])) {
+    /// Moves a field into `edited`, if it is not there.
+    pub(super) fn move_request_field(&mut self, name: &[u8], edited: &mut Table) {
+        if edited.decides(name) {
+            return;
+        }
+        let mut value = self.take_buffer();
+        if self.write_sent_field(name, &mut value) {
+            edited.add(name, &value);
+        }
+        self.put_buffer(value);
+    }
+
+    /// Calls `visit` with each name and value: first those that were sent, then those that were added.
+    pub(super) fn for_each_request_field(&mut self, mut visit: impl FnMut(&mut Self, &[u8], &[u8])) {
         let fields = self.request.fields;
+        let name_at = |number| fields.name(number).map(str::as_bytes);
+        let was_sent_before = |name: &[u8], number| {
+            (0..number).filter_map(name_at).any(|earlier| earlier.eq_ignore_ascii_case(name))
+        };
+        let mut value = self.take_buffer();
         for number in 0.. {
-            let Some(name) = fields.name(number) else { break };
-            let gone = self.work.request.decides(name.as_bytes())
-                && self.work.request.get(name.as_bytes()).is_none();
-            if !gone {
-                visit(self, name.as_bytes());
+            let Some(name) = name_at(number) else { break };
+            value.clear();
+            if !was_sent_before(name, number) && self.write_request_field(name, &mut value) {
+                visit(self, name, &value);
             }
         }
-        let mut name = self.take_buffer();
-        for number in 0.. {
-            let Some(edited) = self.work.request.names().nth(number) else { break };
-            name.clear();
-            name.extend_from_slice(edited);
-            let is_new = std::str::from_utf8(&name).is_ok_and(|name| fields.count(name) == 0);
-            if is_new && self.work.request.get(&name).is_some() {
-                visit(self, &name);
+        let edited = std::mem::take(&mut self.work.request);
+        for (number, (name, value)) in edited.iter().enumerate() {
+            let is_first = !edited.iter().take(number).any(|(known, _)| known.eq_ignore_ascii_case(name));
+            let was_sent = (0..).map_while(name_at).any(|sent| sent.eq_ignore_ascii_case(name));
+            if !(is_first && was_sent) {
+                visit(self, name, value);
             }
         }
-        self.put_buffer(name);
+        self.work.request = edited;
+        self.put_buffer(value);
     }
 }

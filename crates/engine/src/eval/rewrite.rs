@@ -70,7 +70,7 @@ impl Run<'_> {
         }
         hop.filename.clone_from(&hop.uri);
         let sent_args = self.remember_args(hop);
-        let mut marks = Marks::default();
+        let mut marks = Marks { literal: self.take_buffer(), ..Marks::default() };
         let server = self.server;
         let place = Place { lists: &server.rewrite, directory: None };
         let passed = self.run_rules(place, hop, &mut marks);
@@ -94,6 +94,7 @@ impl Run<'_> {
             },
         };
         self.put_buffer(sent_args.1);
+        self.put_buffer(marks.literal);
         translated
     }
 
@@ -116,15 +117,16 @@ impl Run<'_> {
         if !config.options.follows_links() {
             return Some(End::Status(403));
         }
-        let original = hop.filename.clone();
+        let mut original = self.take_buffer();
+        original.extend_from_slice(&hop.filename);
         let sent_args = self.remember_args(hop);
-        let mut marks = Marks::default();
+        let mut marks = Marks { literal: self.take_buffer(), ..Marks::default() };
         let place = Place { lists: &dir.rules, directory: Some(directory) };
         let passed = self.run_rules(place, hop, &mut marks);
         let end = match passed {
             Passed::Status(status) => Some(End::Status(status)),
             Passed::Unchanged => {
-                hop.filename = original;
+                hop.filename.clone_from(&original);
                 None
             }
             Passed::Changed { .. } if marks.proxy => Some(End::Status(403)),
@@ -140,6 +142,8 @@ impl Run<'_> {
             },
         };
         self.put_buffer(sent_args.1);
+        self.put_buffer(marks.literal);
+        self.put_buffer(original);
         end
     }
 
@@ -683,19 +687,19 @@ fn split_query(hop: &mut Hop, flags: Flags) {
         memchr::memchr(b'?', &hop.filename)
     };
     let Some(at) = split else { return };
-    let query = hop.filename.split_off(at + 1);
-    hop.filename.pop();
+    let Hop { filename, args, has_args, .. } = hop;
+    let query = &filename[at + 1..];
     if flags.has(Flags::QUERY_APPEND) {
         if !query.is_empty() {
-            let old = std::mem::replace(&mut hop.args, query);
-            hop.args.push(b'&');
-            hop.args.extend_from_slice(&old);
-            hop.has_args = true;
+            args.splice(0..0, query.iter().copied().chain([b'&']));
+            *has_args = true;
         }
     } else {
-        hop.args = query;
-        hop.has_args = true;
+        args.clear();
+        args.extend_from_slice(query);
+        *has_args = true;
     }
+    filename.truncate(at);
     if hop.args.is_empty() {
         hop.has_args = false;
     } else if hop.args.last() == Some(&b'&') {

@@ -5,8 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use milepost_engine::{
-    Diagnostic, FileKind, LoadOptions, Loaded, Lookup, Outcome, Outside, Request, Scheme, Scratch,
-    Site, Stamp, Version,
+    Decision, Diagnostic, FileKind, LoadOptions, Loaded, Lookup, Outcome, Outside, Request, Scheme,
+    Scratch, Site, Stamp, Version,
 };
 
 /// Files by path; a path that is the start of another is a directory.
@@ -99,23 +99,41 @@ pub(crate) fn ask(
     target: &str,
     scratch: &mut Scratch,
 ) -> String {
-    let fields: &[(&str, &[u8])] = &[("Host", host.as_bytes())];
-    let fields = SliceFields(fields);
-    let request = Request {
-        method: b"GET",
-        target: target.as_bytes(),
-        version: Version::Http11,
-        scheme: Scheme::Http,
-        fields: &fields,
-        local: ([127, 0, 0, 1], 80).into(),
-        remote: ([127, 0, 0, 1], 40_000).into(),
-    };
-    match site.decide(&request, outside, scratch).outcome {
+    match (Ask { host, target }).decide(site, outside, scratch).outcome {
         Outcome::Redirect { status, location } => {
             format!("{status} {}", String::from_utf8_lossy(location))
         }
         Outcome::Status(status) => status.to_string(),
         Outcome::File { path } => format!("200 {}", String::from_utf8_lossy(path)),
+    }
+}
+
+/// A GET.
+#[derive(Clone, Copy)]
+pub(crate) struct Ask<'a> {
+    pub(crate) host: &'a str,
+    pub(crate) target: &'a str,
+}
+
+impl Ask<'_> {
+    /// Asks the site.
+    pub(crate) fn decide<'s>(
+        self,
+        site: &'s Site,
+        outside: &dyn Outside,
+        scratch: &'s mut Scratch,
+    ) -> Decision<'s> {
+        let fields: &[(&str, &[u8])] = &[("Host", self.host.as_bytes())];
+        let request = Request {
+            method: b"GET",
+            target: self.target.as_bytes(),
+            version: Version::Http11,
+            scheme: Scheme::Http,
+            fields: &SliceFields(fields),
+            local: ([127, 0, 0, 1], 80).into(),
+            remote: ([127, 0, 0, 1], 40_000).into(),
+        };
+        site.decide(&request, outside, scratch)
     }
 }
 

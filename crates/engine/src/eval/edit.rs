@@ -1,0 +1,237 @@
+//! Changes fields as `Header` and `RequestHeader` say.
+//!
+//! A response has two tables of fields. What goes into the one for success is lost when the response turns
+//! into an error or a redirect, and `Header` changes it only when it does not; `Header always` changes the
+//! other one. So no `Header` can change the `Location` of a redirect: it stands where none of them looks.
+//!
+//! Source: httpd 2.4.71 `modules/metadata/mod_headers.c`, `do_headers_fixup`, `process_regexp`.
+
+use super::identity::write_text;
+use super::table::Table;
+use super::{Hop, Run, alias};
+use crate::pattern::Pattern;
+use crate::pool::Pool;
+use crate::program::{Action, Edit, EditCondition, EditList, Part, Piece, Value};
+
+/// The fields that are changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Target {
+    /// `RequestHeader`
+    Request,
+    /// `Header`
+    Success,
+    /// `Header always`
+    Always,
+}
+
+/// When fields are changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Before anything else: `early`.
+    Early,
+    /// At the fixups for a request, at the end for a response.
+    Late,
+}
+
+/// A replacement came out too long.
+#[derive(Debug)]
+pub(super) struct TooLong;
+
+impl Run<'_> {
+    /// Runs the changes of all lists in order.
+    pub(super) fn run_edits(
+        &mut self,
+        hop: &mut Hop,
+        lists: &[Part<EditList>],
+        target: Target,
+        stage: Stage,
+    ) -> Result<(), TooLong> {
+        for list in lists {
+            let pool = list.pool(&self.program.pool);
+            for edit in &list.value.edits {
+                if self.edit_applies(hop, edit.condition, pool, stage) {
+                    let mut table = std::mem::take(self.table(hop, target));
+                    let result = self.run_edit(hop, edit, pool, target, &mut table);
+                    *self.table(hop, target) = table;
+                    result?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn table<'t>(&'t mut self, hop: &'t mut Hop, target: Target) -> &'t mut Table {
+        match target {
+            Target::Request => &mut self.work.request,
+            Target::Success => &mut hop.fields,
+            Target::Always => &mut self.work.always,
+        }
+    }
+
+    fn edit_applies(
+        &self,
+        hop: &Hop,
+        condition: EditCondition,
+        pool: &Pool,
+        stage: Stage,
+    ) -> bool {
+        match condition {
+            EditCondition::Early => stage == Stage::Early,
+            _ if stage == Stage::Early => false,
+            EditCondition::Always => true,
+            EditCondition::Env { name, set } => hop.env.get(pool.get(name)).is_some() == set,
+        }
+    }
+
+    fn run_edit(
+        &mut self,
+        hop: &mut Hop,
+        edit: &Edit,
+        pool: &Pool,
+        target: Target,
+        table: &mut Table,
+    ) -> Result<(), TooLong> {
+        let name = pool.get(edit.name);
+        if target == Target::Request {
+            self.move_request_field(name, table);
+        }
+        match &edit.action {
+            Action::Unset if target == Target::Always => table.remove(name),
+            Action::Unset => table.take_out(name),
+            Action::Echo(pattern) => self.echo(hop, pattern, pool, target, table),
+            Action::Replace { pattern, by, all } => {
+                let by = pool.get(*by);
+                return self.replace(table, name, (pattern, pool), by, *all);
+            }
+            Action::Set(value) => self.with_value(hop, value, pool, |_, value| table.set(name, value)),
+            Action::SetIfEmpty(value) => {
+                if table.get(name).is_none() {
+                    self.with_value(hop, value, pool, |_, value| table.set(name, value));
+                }
+            }
+            Action::Add(value) => self.with_value(hop, value, pool, |_, value| table.add(name, value)),
+            Action::Append(value) => {
+                self.with_value(hop, value, pool, |_, value| table.merge(name, value));
+            }
+            Action::Merge(value) => self.with_value(hop, value, pool, |_, value| {
+                if !table.get(name).is_some_and(|old| has_element(old, value)) {
+                    table.merge(name, value);
+                }
+            }),
+            Action::Note(value) => {
+                let field = table.get(name);
+                self.with_value(hop, value, pool, |hop, note| match field {
+                    Some(field) => hop.notes.set(note, field),
+                    None => hop.notes.remove(note),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the text of a value and hands it on.
+    fn with_value(
+        &mut self,
+        hop: &mut Hop,
+        value: &Value,
+        pool: &Pool,
+        take: impl FnOnce(&mut Hop, &[u8]),
+    ) {
+        let mut text = self.take_buffer();
+        for piece in &value.pieces {
+            match *piece {
+                Piece::Text(piece) => text.extend_from_slice(pool.get(piece)),
+                Piece::Env(name) => {
+                    let start = text.len();
+                    text.extend_from_slice(hop.env.get(pool.get(name)).unwrap_or(b"(null)"));
+                    // A variable cannot end the field line.
+                    for byte in &mut text[start..] {
+                        if matches!(byte, b'\r' | b'\n') {
+                            *byte = b' ';
+                        }
+                    }
+                }
+                Piece::Time => {
+                    let (seconds, _) = self.outside.now();
+                    write_text(&mut text, format_args!("t={}", seconds.saturating_mul(1_000_000)));
+                }
+                Piece::Tls => text.extend_from_slice(b"(null)"),
+            }
+        }
+        take(hop, &text);
+        self.put_buffer(text);
+    }
+
+    /// Copies request fields into the response.
+    fn echo(
+        &mut self,
+        hop: &mut Hop,
+        pattern: &Pattern,
+        pool: &Pool,
+        target: Target,
+        table: &mut Table,
+    ) {
+        // Whoever says so, they are fields of a success.
+        let into = if target == Target::Success { table } else { &mut hop.fields };
+        self.for_each_request_field(|run, name, value| {
+            let found = pattern.find(pool, name, &mut run.work.matcher);
+            if found.is_ok_and(|found| found.is_some()) {
+                into.add(name, value);
+            }
+        });
+    }
+
+    /// `edit` and `edit*`. All values of the name are changed, or none.
+    fn replace(
+        &mut self,
+        table: &mut Table,
+        name: &[u8],
+        (pattern, pool): (&Pattern, &Pool),
+        by: &[u8],
+        all: bool,
+    ) -> Result<(), TooLong> {
+        let mut too_long = false;
+        table.change(name, |old, new| {
+            let mut rest = old;
+            // Each search begins anew, so that `^` matches after every replacement.
+            while let Ok(Some(captures)) = pattern.find(pool, rest, &mut self.work.matcher) {
+                let Some(found) = captures.get(0) else { break };
+                new.extend_from_slice(&rest[..found.start]);
+                too_long |= !alias::substitute(by, rest, &captures, new);
+                rest = &rest[found.end..];
+                // An empty match would be found for ever; httpd runs out of stack there.
+                if !all || found.is_empty() || too_long {
+                    break;
+                }
+            }
+            new.extend_from_slice(rest);
+            !too_long
+        });
+        if too_long { Err(TooLong) } else { Ok(()) }
+    }
+}
+
+/// Whether a list has this element; commas in quotes part no elements.
+fn has_element(list: &[u8], wanted: &[u8]) -> bool {
+    let mut quoted = false;
+    let elements = list.split(|&byte| {
+        quoted ^= byte == b'"';
+        byte == b',' && !quoted
+    });
+    elements.map(<[u8]>::trim_ascii_start).any(|element| element == wanted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::has_element;
+
+    #[test]
+    fn quotes_keep_an_element_together() {
+        let list = br#"a, b,"c, d" , e"#;
+        for (element, expected) in
+            [("a", true), ("b", true), (r#""c, d" "#, true), ("c", false), ("e", true), ("", false)]
+        {
+            assert_eq!(has_element(list, element.as_bytes()), expected, "{element}");
+        }
+    }
+}
