@@ -28,8 +28,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// How many of the last bytes of a server's messages are read.
 const MESSAGE_BYTES_MAX: usize = 2_000;
 
-/// How many of the last lines of a server's messages are shown.
-const MESSAGE_LINES_MAX: usize = 4;
+/// How many of the last lines of a server's messages are shown: a milepost that does not load needs
+/// five for its first diagnostic, which begins with the place.
+const MESSAGE_LINES_MAX: usize = 8;
 
 /// The file in a server's directory that takes what the server prints.
 pub(crate) const OUTPUT_FILE: &str = "output.txt";
