@@ -29,7 +29,8 @@ impl Outside for Disk {
             Ok(metadata) if metadata.is_file() => Ok(Some(Stamp {
                 inode: (metadata.dev(), metadata.ino()),
                 len: metadata.len(),
-                modified_ns: i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec()),
+                modified_ns: i128::from(metadata.mtime()) * 1_000_000_000
+                    + i128::from(metadata.mtime_nsec()),
             })),
             Ok(_) => Ok(None),
             Err(error) => match error.kind() {

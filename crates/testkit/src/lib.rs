@@ -10,15 +10,18 @@ pub mod bless;
 pub mod bytes;
 pub mod case;
 pub mod client;
+pub mod differential;
 pub mod directory;
 pub mod disk;
 pub mod engine;
+pub mod generate;
 pub mod httpd;
 pub mod judge;
 pub mod known;
 pub mod milepost;
 pub mod near;
 pub mod sample;
+pub mod shrink;
 pub mod spec;
 pub mod stage;
 

@@ -128,7 +128,9 @@ fn decide(
 fn answer(decision: &Decision<'_>, ask: &Ask, case: &Case, plot: &Plot) -> Answer {
     match decision.outcome {
         Outcome::Redirect { status, location } => {
-            Answer { status, location: Some(plot.blank(location)), ..Answer::default() }
+            // Blanks around a field value do not survive a socket (RFC 9110 section 5.5).
+            let location = Some(plot.blank(location.trim_ascii()));
+            Answer { status, location, ..Answer::default() }
         }
         Outcome::Status(status) => Answer { status, ..Answer::default() },
         Outcome::File { path } => {

@@ -239,8 +239,22 @@ fn condition(
 /// Changes a decoded path a little.
 fn change(path: &mut Vec<u8>, rng: &mut Rng) {
     const INSERTS: [&[u8]; 16] = [
-        b"/", b"//", b"/./", b"/../", b"x", b".", b"?", b"#", b"%", b"\n", b" ", b"\xff", b"+",
-        b"\xc3\xa9", b"&=", b"$1",
+        b"/",
+        b"//",
+        b"/./",
+        b"/../",
+        b"x",
+        b".",
+        b"?",
+        b"#",
+        b"%",
+        b"\n",
+        b" ",
+        b"\xff",
+        b"+",
+        b"\xc3\xa9",
+        b"&=",
+        b"$1",
     ];
     let at = rng.usize(0..=path.len()).max(1).min(path.len());
     match rng.u8(0..8) {
@@ -248,7 +262,8 @@ fn change(path: &mut Vec<u8>, rng: &mut Rng) {
         1 => path.truncate(path.len().saturating_sub(1).max(1)),
         2 => {
             path.iter_mut().for_each(|byte| {
-                *byte = if rng.bool() { byte.to_ascii_uppercase() } else { byte.to_ascii_lowercase() }
+                *byte =
+                    if rng.bool() { byte.to_ascii_uppercase() } else { byte.to_ascii_lowercase() }
             });
         }
         3 => {
@@ -287,7 +302,9 @@ fn target(path: &[u8], query: Option<&[u8]>, rng: &mut Rng) -> Vec<u8> {
         // A query string is sent as it is, but for what cannot stand in a request line.
         for &byte in query {
             match byte {
-                0..=b' ' | 0x7f | b'#' => target.extend_from_slice(format!("%{byte:02x}").as_bytes()),
+                0..=b' ' | 0x7f | b'#' => {
+                    target.extend_from_slice(format!("%{byte:02x}").as_bytes())
+                }
                 _ => target.push(byte),
             }
         }

@@ -151,8 +151,7 @@ mod tests {
     #[test]
     fn every_branch_comes_up() {
         let mut rng = Rng::with_seed(1);
-        let samples: Vec<_> =
-            (0..100).filter_map(|_| sample("^(a|b)[0-9]?$", &mut rng)).collect();
+        let samples: Vec<_> = (0..100).filter_map(|_| sample("^(a|b)[0-9]?$", &mut rng)).collect();
         for start in [b'a', b'b'] {
             let lengths: Vec<_> =
                 samples.iter().filter(|s| s.bytes[0] == start).map(|s| s.bytes.len()).collect();

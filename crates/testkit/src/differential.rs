@@ -1,0 +1,193 @@
+//! Compares milepost with real httpd, case by case, and shrinks what differs.
+
+use crate::answer::Answer;
+use crate::case::Case;
+use crate::engine::{Engine, EngineError, Verdict};
+use crate::known::{KnownDifferences, Seen};
+
+/// The three that are compared.
+pub struct Contest<'e> {
+    /// Real httpd.
+    pub judge: &'e dyn Engine,
+    /// Milepost, trying every rule.
+    pub scan: &'e dyn Engine,
+    /// Milepost, as it serves.
+    pub index: &'e dyn Engine,
+    /// Differences that are known already.
+    pub known: &'e KnownDifferences,
+}
+
+/// What was compared.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Cases.
+    pub cases: usize,
+    /// Cases whose configuration httpd did not accept.
+    pub refused: usize,
+    /// Requests that all three answered.
+    pub requests: usize,
+    /// Cases left out because of a known difference.
+    pub known: usize,
+    /// Cases that differ.
+    pub differing: usize,
+}
+
+/// How one case differs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Milepost answers otherwise than httpd.
+    Answer,
+    /// The index finds another answer than the scan.
+    Index,
+    /// Httpd accepts a configuration that milepost refuses.
+    RefusedByMilepost,
+    /// Milepost accepts a configuration that httpd refuses.
+    RefusedByHttpd,
+}
+
+/// A case that differs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// The case, with what httpd answers as its expectations.
+    pub case: Case,
+    /// How it differs.
+    pub kind: Kind,
+    /// The number of the first request that differs, if one does.
+    pub request: Option<usize>,
+    /// What milepost says or answers instead.
+    pub got: String,
+}
+
+impl Contest<'_> {
+    /// Compares the answers to `cases`, and adds to `tally`.
+    ///
+    /// # Errors
+    /// [`EngineError`] when one of the three could not be asked.
+    pub fn compare(
+        &self,
+        cases: &[Case],
+        tally: &mut Tally,
+    ) -> Result<Vec<Difference>, EngineError> {
+        let all: Vec<&Case> = cases.iter().collect();
+        let judged = self.judge.run(&all)?;
+        let scanned = self.scan.run(&all)?;
+        let indexed = self.index.run(&all)?;
+        let mut differences = Vec::new();
+        for (((case, judged), scanned), indexed) in
+            cases.iter().zip(judged).zip(scanned).zip(indexed)
+        {
+            tally.cases += 1;
+            match &judged {
+                Verdict::Refused(_) => tally.refused += 1,
+                Verdict::Answers(answers) => tally.requests += answers.len(),
+            }
+            let Some((kind, request, got)) = difference(&judged, &scanned, &indexed) else {
+                continue;
+            };
+            let target = request.map(|at| crate::bytes::write(&case.exchanges[at].ask.target));
+            let seen = Seen {
+                area: &case.area,
+                name: &case.name,
+                target: target.as_deref(),
+                refused: (kind == Kind::RefusedByMilepost).then_some(got.as_str()),
+            };
+            if self.known.find(seen).is_some() {
+                tally.known += 1;
+                continue;
+            }
+            tally.differing += 1;
+            differences.push(Difference { case: blessed(case, &judged), kind, request, got });
+        }
+        Ok(differences)
+    }
+}
+
+/// Finds the first difference between the three verdicts on a case.
+fn difference(
+    judged: &Verdict,
+    scanned: &Verdict,
+    indexed: &Verdict,
+) -> Option<(Kind, Option<usize>, String)> {
+    match (judged, scanned, indexed) {
+        (Verdict::Refused(_), Verdict::Refused(_), Verdict::Refused(_)) => None,
+        (Verdict::Refused(_), _, _) => Some((Kind::RefusedByHttpd, None, "accepted".to_owned())),
+        (Verdict::Answers(_), Verdict::Refused(message), _)
+        | (Verdict::Answers(_), _, Verdict::Refused(message)) => {
+            Some((Kind::RefusedByMilepost, None, message.clone()))
+        }
+        (Verdict::Answers(judged), Verdict::Answers(scanned), Verdict::Answers(indexed)) => {
+            let three = judged.iter().zip(scanned).zip(indexed).enumerate();
+            let mut found = three.filter_map(|(at, ((judged, scanned), indexed))| {
+                // No answer from httpd: it crashed or hung up, which is nothing to agree with.
+                let judged = judged.as_ref().ok()?;
+                if !same(scanned, indexed) {
+                    return Some((Kind::Index, Some(at), say(indexed)));
+                }
+                let agrees = scanned.as_ref().is_ok_and(|scanned| scanned.same_as(judged));
+                (!agrees).then(|| (Kind::Answer, Some(at), say(scanned)))
+            });
+            found.next()
+        }
+    }
+}
+
+fn same(one: &Result<Answer, String>, other: &Result<Answer, String>) -> bool {
+    match (one, other) {
+        (Ok(one), Ok(other)) => one.same_as(other),
+        (Err(one), Err(other)) => one == other,
+        _ => false,
+    }
+}
+
+fn say(answer: &Result<Answer, String>) -> String {
+    match answer {
+        Ok(answer) => crate::answer::Expected::default().blessed(answer).to_string(),
+        Err(error) => error.clone(),
+    }
+}
+
+/// The case with httpd's verdict as its expectation.
+fn blessed(case: &Case, judged: &Verdict) -> Case {
+    let mut case = case.clone();
+    match judged {
+        Verdict::Refused(message) => {
+            case.refused = Some(message.clone());
+            case.exchanges.clear();
+        }
+        Verdict::Answers(answers) => {
+            for (exchange, answer) in case.exchanges.iter_mut().zip(answers) {
+                if let Ok(answer) = answer {
+                    exchange.expected = exchange.expected.blessed(answer);
+                }
+            }
+        }
+    }
+    case
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answered(status: u16) -> Verdict {
+        Verdict::Answers(vec![Ok(Answer { status, ..Answer::default() })])
+    }
+
+    #[test]
+    fn kinds_of_difference() {
+        let refused = Verdict::Refused("no".to_owned());
+        check(&answered(302), &answered(302), &answered(302), None);
+        check(&answered(302), &answered(301), &answered(301), Some(Kind::Answer));
+        check(&answered(302), &answered(302), &answered(301), Some(Kind::Index));
+        check(&answered(302), &refused, &refused, Some(Kind::RefusedByMilepost));
+        check(&refused, &answered(302), &answered(302), Some(Kind::RefusedByHttpd));
+        check(&refused, &refused, &refused, None);
+        let silent = Verdict::Answers(vec![Err("closed".to_owned())]);
+        check(&silent, &answered(302), &answered(302), None);
+    }
+
+    #[track_caller]
+    fn check(judged: &Verdict, scanned: &Verdict, indexed: &Verdict, kind: Option<Kind>) {
+        assert_eq!(difference(judged, scanned, indexed).map(|(kind, _, _)| kind), kind);
+    }
+}

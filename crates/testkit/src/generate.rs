@@ -1,0 +1,346 @@
+//! Random configurations over the directives, with requests near them: the differential test's food.
+//!
+//! The same seed, number and areas give the same case on every machine. Names and paths come from
+//! small sets, so that rules and requests meet and overlap; everything that httpd accepts may come
+//! up, sensible or not, and now and then something that it does not accept.
+
+mod directory;
+mod expression;
+mod path;
+mod redirect;
+mod rewrite;
+mod section;
+
+use std::collections::BTreeMap;
+
+use fastrand::Rng;
+
+use crate::answer::Expected;
+use crate::case::{Ask, Case, Exchange, Scope};
+use crate::near::{self, Nearness};
+
+/// Requests of one case.
+const REQUESTS: usize = 12;
+/// Directives of one scope, at most; bugs that need more of them shrink to fewer anyway.
+const DIRECTIVES_MAX: usize = 7;
+
+/// What a generated configuration may hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Area {
+    /// `Redirect` and `RedirectMatch` in server context.
+    Alias,
+    /// `RewriteRule`, `RewriteCond` and `RewriteOptions` in server context.
+    Rewrite,
+    /// `RewriteMap`.
+    Map,
+    /// `.htaccess` files and `<Directory>`.
+    Directory,
+    /// `<Location>`, `<Files>`, and their kin by pattern.
+    Section,
+    /// `Alias`, `DirectoryIndex`, `DirectorySlash`, `FallbackResource`, `ErrorDocument`.
+    Files,
+    /// `SetEnvIf` and its kin, and what looks at variables.
+    Variable,
+    /// `<If>`, `RewriteCond expr`, expressions as targets.
+    Expression,
+    /// Several virtual hosts, and inheritance between them and the main server.
+    Vhost,
+    /// Quoting, continued lines, wrong arguments.
+    Syntax,
+}
+
+impl Area {
+    /// All areas, with their names on the command line.
+    pub const ALL: [(&'static str, Area); 10] = [
+        ("alias", Area::Alias),
+        ("rewrite", Area::Rewrite),
+        ("map", Area::Map),
+        ("directory", Area::Directory),
+        ("section", Area::Section),
+        ("files", Area::Files),
+        ("variable", Area::Variable),
+        ("expression", Area::Expression),
+        ("vhost", Area::Vhost),
+        ("syntax", Area::Syntax),
+    ];
+
+    /// Finds an area by its name.
+    pub fn named(name: &str) -> Option<Area> {
+        Area::ALL.iter().find(|(known, _)| *known == name).map(|(_, area)| *area)
+    }
+}
+
+/// Makes case `number` of `seed`.
+pub fn case(seed: u64, number: usize, areas: &[Area]) -> Case {
+    let mixed = (number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mut maker = Maker {
+        rng: Rng::with_seed(seed ^ mixed),
+        areas: areas.to_vec(),
+        files: BTreeMap::new(),
+        maps: Vec::new(),
+    };
+    maker.lay_out_files();
+    let vhosts = maker.may(Area::Vhost) && maker.one_in(3);
+    let config = if vhosts { maker.hosts() } else { maker.server() };
+    let exchanges = maker.exchanges(&config);
+    Case {
+        area: "generated".to_owned(),
+        name: format!("generated {seed}/{number}"),
+        source: "found by the differential test".to_owned(),
+        scope: if vhosts { Scope::Server } else { Scope::Vhost },
+        config,
+        files: maker.files,
+        links: BTreeMap::new(),
+        refused: None,
+        exchanges,
+    }
+}
+
+/// A case in the making.
+struct Maker {
+    rng: Rng,
+    areas: Vec<Area>,
+    files: BTreeMap<String, String>,
+    /// Names of maps that are defined.
+    maps: Vec<&'static str>,
+}
+
+/// Where a directive is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Context {
+    Server,
+    /// In a section for files or URLs.
+    Section,
+    /// In an `.htaccess` file.
+    Htaccess,
+}
+
+impl Maker {
+    fn may(&self, area: Area) -> bool {
+        self.areas.contains(&area)
+    }
+
+    fn one_in(&mut self, times: u32) -> bool {
+        self.rng.u32(0..times) == 0
+    }
+
+    fn pick<'a>(&mut self, choices: &[&'a str]) -> &'a str {
+        self.rng.choice(choices).copied().unwrap_or_default()
+    }
+
+    fn lay_out_files(&mut self) {
+        for path in ["a/b.html", "a/index.html", "b", "docs/x.html", "index.html", "x.html"] {
+            let path = format!("htdocs/{path}");
+            let content = format!("{path}\n");
+            self.files.insert(path, content);
+        }
+        // What is no file at all still has a directory to stand in.
+        self.files.insert("htdocs/docs/deep/".to_owned(), String::new());
+    }
+
+    /// A virtual host, or the main server.
+    fn server(&mut self) -> String {
+        let mut text = String::new();
+        if self.may(Area::Map) && self.one_in(2) {
+            text.push_str(&self.map_definitions());
+        }
+        if self.one_in(12) {
+            text.push_str(self.pick(&[
+                "AllowEncodedSlashes On\n",
+                "AllowEncodedSlashes NoDecode\n",
+                "MergeSlashes Off\n",
+                "UseCanonicalName On\n",
+                "RedirectRelative On\n",
+            ]));
+        }
+        let mut writers: Vec<fn(&mut Maker) -> String> = Vec::new();
+        if self.may(Area::Alias) {
+            writers.push(|maker| maker.redirects(Context::Server));
+        }
+        if self.may(Area::Rewrite) {
+            writers.push(|maker| maker.rewrites(Context::Server));
+            writers.push(|maker| maker.rewrites(Context::Server));
+        }
+        if self.may(Area::Directory) {
+            writers.push(Maker::directories);
+        }
+        if self.may(Area::Section) {
+            writers.push(Maker::sections);
+        }
+        if self.may(Area::Files) {
+            writers.push(|maker| maker.file_directives(Context::Server));
+        }
+        if self.may(Area::Variable) {
+            writers.push(Maker::variables);
+        }
+        if self.may(Area::Expression) {
+            writers.push(|maker| maker.conditionals(Context::Server));
+        }
+        for _ in 0..self.rng.usize(1..=3) {
+            if let Some(write) = self.rng.choice(&writers).copied() {
+                text.push_str(&write(self));
+            }
+        }
+        if self.may(Area::Syntax) && self.one_in(3) {
+            text = self.roughen(&text);
+        }
+        text
+    }
+
+    /// A main server and some virtual hosts.
+    fn hosts(&mut self) -> String {
+        let mut text = self.server();
+        for at in 0..self.rng.usize(1..=3) {
+            let address = if self.one_in(5) { "127.0.0.2" } else { "*" };
+            text.push_str(&format!("<VirtualHost {address}:@PORT@>\nServerName host{at}.test\n"));
+            if self.one_in(2) {
+                let alias = self.pick(&["www.test", "*.test", "host?.test", "a.test b.test"]);
+                text.push_str(&format!("ServerAlias {alias}\n"));
+            }
+            if self.one_in(4) {
+                text.push_str("DocumentRoot @ROOT@/htdocs/a\n");
+            }
+            if !self.one_in(4) {
+                text.push_str(&self.server());
+            }
+            text.push_str("</VirtualHost>\n");
+        }
+        text
+    }
+
+    /// Requests near what was written, some of them far from it.
+    fn exchanges(&mut self, config: &str) -> Vec<Exchange> {
+        let mut rules = near::rules(config, "/", false);
+        for (path, text) in &self.files {
+            if let Some(directory) =
+                path.strip_prefix("htdocs").and_then(|path| path.strip_suffix(".htaccess"))
+            {
+                rules.extend(near::rules(text, directory, true));
+            }
+        }
+        let asks = (0..REQUESTS).map(|at| {
+            let mut ask = match self.rng.choice(&rules) {
+                Some(rule) if at % 6 != 5 => {
+                    let nearness = if at % 2 == 0 { Nearness::Match } else { Nearness::Near };
+                    near::ask(rule, nearness, &mut self.rng)
+                }
+                _ => self.plain(),
+            };
+            self.vary(&mut ask);
+            Exchange { ask, expected: Expected::default() }
+        });
+        asks.collect()
+    }
+
+    /// A request for some path of the vocabulary.
+    fn plain(&mut self) -> Ask {
+        let path = self.path();
+        let mut target = Vec::new();
+        for byte in path.bytes() {
+            match byte {
+                b' ' | b'%' | b'?' | b'#' => {
+                    target.extend_from_slice(format!("%{byte:02x}").as_bytes());
+                }
+                byte => target.push(byte),
+            }
+        }
+        Ask::get(&target)
+    }
+
+    /// Changes what is not the path, now and then.
+    fn vary(&mut self, ask: &mut Ask) {
+        if self.one_in(12) {
+            ask.method = self.pick(&["HEAD", "POST"]).to_owned();
+        }
+        if self.one_in(5) {
+            let host = self.pick(&[
+                "host0.test",
+                "host1.test",
+                "a.test",
+                "HOST0.Test",
+                "www.test:8080",
+                "www.test:80",
+                "old.test",
+                "x.old.test.",
+            ]);
+            near::at_host(ask, host);
+        }
+        if self.one_in(6) {
+            let (name, value) = if self.one_in(2) {
+                ("User-Agent", "bot/1")
+            } else {
+                ("X-A", self.pick(&["1", "b", "10"]))
+            };
+            if !ask.fields.iter().any(|(known, _)| known.eq_ignore_ascii_case(name)) {
+                ask.fields.push((name.to_owned(), value.into()));
+            }
+        }
+        if self.one_in(40) {
+            ask.minor = 0;
+        }
+    }
+
+    /// Rewrites lines in other ways of writing the same, and sometimes not quite the same.
+    fn roughen(&mut self, text: &str) -> String {
+        let mut rough = String::new();
+        for line in text.lines() {
+            match self.rng.u8(0..12) {
+                0 => rough.push_str(&format!("  \t{line}  \n")),
+                1 if line.contains(' ') => {
+                    rough.push_str(&line.replacen(' ', " \\\n  ", 1));
+                    rough.push('\n');
+                }
+                2 => rough.push_str(&format!("# {line}\n{line}\n")),
+                3 => {
+                    let upper = line.find([' ', '>']).unwrap_or(line.len());
+                    rough.push_str(&line[..upper].to_ascii_uppercase());
+                    rough.push_str(&line[upper..]);
+                    rough.push('\n');
+                }
+                4 if self.one_in(4) => rough.push_str(&format!("{line} extra\n")),
+                5 if self.one_in(4) => rough.push_str(&format!("{line} # comment\n")),
+                6 if self.one_in(6) => {
+                    let shorter = line.rsplit_once(' ').map_or(line, |(before, _)| before);
+                    rough.push_str(&format!("{shorter}\n"));
+                }
+                7 => rough.push_str(&format!("{line}\r\n")),
+                _ => rough.push_str(&format!("{line}\n")),
+            }
+        }
+        rough
+    }
+}
+
+/// Writes a word so that it stays one: quoted when it must be.
+fn word(text: &str) -> String {
+    if text.is_empty() || text.contains([' ', '\t']) || text.starts_with(['"', '\'']) {
+        format!("\"{}\"", text.replace('"', "\\\""))
+    } else {
+        text.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_number_gives_the_same_case() {
+        let areas: Vec<Area> = Area::ALL.iter().map(|(_, area)| *area).collect();
+        for number in 0..50 {
+            assert_eq!(case(1, number, &areas), case(1, number, &areas));
+        }
+        assert_ne!(case(1, 1, &areas).config, case(2, 1, &areas).config);
+    }
+
+    #[test]
+    fn cases_read_back_from_their_spec_text() {
+        let areas: Vec<Area> = Area::ALL.iter().map(|(_, area)| *area).collect();
+        for number in 0..200 {
+            let made = case(3, number, &areas);
+            let text = crate::bless::case_text(&made);
+            let read = crate::case::parse(std::path::Path::new("generated.toml"), &text);
+            assert_eq!(read.unwrap_or_else(|error| panic!("{error}\n{text}")), [made], "{text}");
+        }
+    }
+}

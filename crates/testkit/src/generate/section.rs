@@ -1,0 +1,94 @@
+//! `<Location>` and `<Files>` with their kin, variables, and what stands in sections.
+
+use super::{Area, Context, Maker, word};
+
+impl Maker {
+    /// Some sections with directives in them.
+    pub(super) fn sections(&mut self) -> String {
+        let count = self.rng.usize(1..=3);
+        (0..count).map(|_| self.section()).collect()
+    }
+
+    fn section(&mut self) -> String {
+        let path = self.path();
+        let pattern = self.pattern(false);
+        let (name, argument) = match self.rng.u8(0..10) {
+            0..4 => ("Location", word(&path)),
+            4 => ("Location", self.pick(&["/a/*", "/?", "/[ab]", "/*/x.html", "/"]).to_owned()),
+            5..7 => ("LocationMatch", word(&pattern)),
+            7 => ("Location", format!("~ {}", word(&pattern))),
+            8 => ("Files", self.pick(&["x.html", "*.html", "index.html", "b", "none"]).to_owned()),
+            _ => ("FilesMatch", self.pick(&["\"\\.html$\"", "^x", "."]).to_owned()),
+        };
+        let body = self.body(Context::Section);
+        format!("<{name} {argument}>\n{body}</{name}>\n")
+    }
+
+    /// Directives that may stand in any section.
+    pub(super) fn body(&mut self, context: Context) -> String {
+        let mut writers: Vec<fn(&mut Maker, Context) -> String> = vec![Maker::access];
+        if self.may(Area::Alias) {
+            writers.push(Maker::redirects);
+            writers.push(Maker::redirects);
+        }
+        if self.may(Area::Rewrite) {
+            writers.push(Maker::rewrites);
+            writers.push(Maker::rewrites);
+        }
+        if self.may(Area::Files) {
+            writers.push(Maker::file_directives);
+        }
+        if self.may(Area::Expression) {
+            writers.push(Maker::conditionals);
+        }
+        let mut text = String::new();
+        for _ in 0..self.rng.usize(1..=2) {
+            if let Some(write) = self.rng.choice(&writers).copied() {
+                text.push_str(&write(self, context));
+            }
+        }
+        text
+    }
+
+    fn access(&mut self, _context: Context) -> String {
+        let directive = self.pick(&[
+            "Require all granted",
+            "Require all denied",
+            "Require ip 127.0.0.1",
+            "Require not ip 127.0.0.1\nRequire all granted",
+            "Require env V",
+            "Require method GET",
+            "RedirectRelative On",
+            "Options FollowSymLinks",
+        ]);
+        format!("{directive}\n")
+    }
+
+    /// `SetEnvIf` and its kin.
+    pub(super) fn variables(&mut self) -> String {
+        let mut text = String::new();
+        for _ in 0..self.rng.usize(1..=3) {
+            let name = self.pick(&["SetEnvIf", "SetEnvIf", "SetEnvIfNoCase"]);
+            let line = match self.rng.u8(0..6) {
+                0..3 => {
+                    let pattern = self.pattern(false);
+                    let value = self.pick(&["V", "V=1", "V=$1", "!V", "V=x$0 W"]);
+                    format!("{name} Request_URI {} {value}", word(&pattern))
+                }
+                3 => format!("{name} X-A {} V=$0", self.pick(&["1", "^(b)$", "B", "."])),
+                4 => format!("BrowserMatch {} V=bot", self.pick(&["bot", "^BOT", "."])),
+                _ => format!("SetEnv V {}", self.pick(&["set", "\"a b\"", ""])),
+            };
+            text.push_str(&line);
+            text.push('\n');
+        }
+        if self.may(Area::Rewrite) {
+            let pattern = self.pattern(false);
+            text.push_str(&format!(
+                "RewriteEngine On\nRewriteRule {} http://t/v/%{{ENV:V}}/%{{ENV:W}} [R,L]\n",
+                word(&pattern)
+            ));
+        }
+        text
+    }
+}
