@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
@@ -131,10 +132,45 @@ fn a_second_signal_ends_the_server_at_once() {
     assert!(start.elapsed() < Duration::from_secs(2));
 }
 
+#[test]
+fn a_signal_loads_the_configuration_anew() {
+    let directory = directory();
+    let (first, second) = (free_address(), free_address());
+    let configuration = |address, target| {
+        let text = format!("Listen {address}\nRedirect 301 /a http://b.example/{target}\n");
+        write(&directory, "httpd.conf", &text);
+    };
+    configuration(first, "1");
+    let mut server = Server::start(&["-d", path(&directory), "-f", "httpd.conf"]);
+    assert!(ask(first, "/a").contains("\r\nLocation: http://b.example/1\r\n"));
+
+    configuration(first, "2");
+    server.signal("HUP");
+    assert_eq!(server.next_line(), format!("milepost: serving httpd.conf anew on {first}"));
+    assert!(ask(first, "/a").contains("\r\nLocation: http://b.example/2\r\n"));
+
+    write(&directory, "httpd.conf", &format!("Listen {first}\n\nRedirekt /a http://b.example/\n"));
+    server.signal("USR1");
+    let text = server.lines_until("milepost: ");
+    assert!(text.contains("httpd.conf:3:1: error: unknown directive `Redirekt`"), "{text}");
+    assert!(text.ends_with("httpd.conf does not load; what was served before still is"), "{text}");
+    assert!(ask(first, "/a").contains("\r\nLocation: http://b.example/2\r\n"));
+
+    configuration(second, "3");
+    server.signal("USR1");
+    assert_eq!(server.next_line(), format!("milepost: serving httpd.conf anew on {second}"));
+    assert!(ask(second, "/a").contains("\r\nLocation: http://b.example/3\r\n"));
+    assert!(TcpStream::connect(first).is_err());
+    server.signal("TERM");
+    assert_eq!(server.end().code(), Some(0));
+}
+
 /// A running `milepost serve`; killed when dropped.
 struct Server {
     child: Child,
     announcement: String,
+    /// What it says after the announcement.
+    lines: mpsc::Receiver<String>,
 }
 
 impl Server {
@@ -147,11 +183,28 @@ impl Server {
             .map(|line| line.expect("text"))
             .find(|line| line.starts_with("milepost: "))
             .unwrap_or_default();
-        // Nobody reads what comes later, and nobody must wait for a reader.
-        std::thread::spawn(move || lines.for_each(drop));
-        let server = Server { child, announcement };
+        let (sender, receiver) = mpsc::channel();
+        // It must not wait for a test to read what it says.
+        std::thread::spawn(move || {
+            lines.map_while(Result::ok).try_for_each(|line| sender.send(line))
+        });
+        let server = Server { child, announcement, lines: receiver };
         assert!(server.announcement.starts_with("milepost: serving "), "{}", server.announcement);
         server
+    }
+
+    /// The next line that it says.
+    fn next_line(&self) -> String {
+        self.lines.recv_timeout(SOON).expect("a line")
+    }
+
+    /// What it says, up to a line that begins so.
+    fn lines_until(&self, beginning: &str) -> String {
+        let mut text = self.next_line();
+        while !text.lines().last().is_some_and(|line| line.starts_with(beginning)) {
+            text = text + "\n" + &self.next_line();
+        }
+        text
     }
 
     fn signal(&self, name: &str) {

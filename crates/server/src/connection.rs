@@ -39,7 +39,8 @@ use tokio::time::Instant;
 use crate::buffer::Input;
 use crate::deadline::Slot;
 use crate::limits::{
-    FILE_PIECE_BYTES, HEAD_BYTES_MAX, LINGER_BYTES_MAX, LINGER_PAUSE, LINGER_TIMEOUT, OUTPUT_BYTES,
+    FILE_PIECE_BYTES, HEAD_BYTES_MAX, LINGER_BYTES_MAX, LINGER_PAUSE, LINGER_TIMEOUT, Limits,
+    OUTPUT_BYTES,
 };
 use crate::respond::{Peer, Respond};
 use crate::status;
@@ -215,20 +216,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond> Connection<S, R> {
             // Half of an empty line, which is not yet a part of the head.
             return Ok(Some(Turn::Read(Wait::Head)));
         }
-        let limits = &worker.limits.head;
+        let Answering { responder, limits, reply, lines } = answering;
         if let Some(scan) = &mut self.scan
-            && !scan.advance(unread, limits)?
+            && !scan.advance(unread, &limits.head)?
         {
             if unread.len() >= HEAD_BYTES_MAX {
                 return Err(HeadError::TooManyFields);
             }
             return Ok(Some(Turn::Read(Wait::Head)));
         }
-        let Answering { responder, reply, lines } = answering;
-        let Some(head) = parse(unread, limits, lines)? else {
+        let Some(head) = parse(unread, &limits.head, lines)? else {
             // From here on only new bytes are looked at, until the head is complete.
             let scan = self.scan.insert(HeadScan::default());
-            scan.advance(unread, limits)?;
+            scan.advance(unread, &limits.head)?;
             return Ok(Some(Turn::Read(Wait::Head)));
         };
         self.scan = None;
@@ -238,7 +238,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond> Connection<S, R> {
         reply.clear();
         responder.respond(&head, &self.peer, reply);
 
-        let ending = ending(worker, &head, reply.status(), self.kept);
+        let ending = ending(worker, limits, &head, reply.status(), self.kept);
         if self.output.capacity() == 0 {
             self.output = worker.pool.output();
         }
@@ -276,16 +276,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond> Connection<S, R> {
 
     /// Waits for bytes, and puts them into the buffer.
     async fn read(&mut self, wait: Wait) -> io::Result<Event> {
-        let limits = &self.worker.limits;
-        let clock = &self.worker.clock;
-        self.slot.arm(match wait {
-            Wait::Request if self.kept > 0 => clock.after(limits.keep_alive_timeout),
-            Wait::Request => clock.after(limits.timeout),
-            // One deadline for all of it: many small pieces do not buy more time.
-            Wait::Head | Wait::Content => {
-                *self.message_deadline.get_or_insert_with(|| clock.after(limits.timeout))
-            }
-        });
+        let deadline = self.deadline(wait);
+        self.slot.arm(deadline);
         let mut last_call = false;
         poll_fn(|context| {
             let mut spare = ReadBuf::new(self.input.spare(&self.worker.pool));
@@ -308,6 +300,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond> Connection<S, R> {
             }
         })
         .await
+    }
+
+    /// Until when to wait.
+    fn deadline(&mut self, wait: Wait) -> Instant {
+        let clock = &self.worker.clock;
+        let limits = &self.worker.answering.borrow().limits;
+        match wait {
+            Wait::Request if self.kept > 0 => clock.after(limits.keep_alive_timeout),
+            Wait::Request => clock.after(limits.timeout),
+            // One deadline for all of it: many small pieces do not buy more time.
+            Wait::Head | Wait::Content => {
+                *self.message_deadline.get_or_insert_with(|| clock.after(limits.timeout))
+            }
+        }
     }
 
     /// Ready when the deadline has passed; otherwise the task will be woken when it has.
@@ -338,7 +344,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond> Connection<S, R> {
                     Poll::Pending => {
                         if !armed {
                             armed = true;
-                            self.slot.arm(self.worker.clock.after(self.worker.limits.timeout));
+                            let timeout = self.worker.answering.borrow().limits.timeout;
+                            self.slot.arm(self.worker.clock.after(timeout));
                         }
                         return self.or_late(context).map(|()| Err(io::ErrorKind::TimedOut.into()));
                     }
@@ -398,11 +405,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond> Connection<S, R> {
 /// Decides what happens to the connection after this answer.
 fn ending<R: Respond>(
     worker: &Worker<R>,
+    limits: &Limits,
     head: &RequestHead<'_>,
     status: u16,
     kept: u32,
 ) -> Ending {
-    let limits = &worker.limits;
     // As in Apache, the answer that uses up the last allowed one still stays open.
     let left = limits.keep_alive_requests_max.map(|max| max.saturating_sub(kept));
     let keep = head.persistence != Persistence::Close

@@ -26,5 +26,5 @@ pub use listener::BindError;
 pub use outside::FileSystem;
 pub use reply::Reply;
 pub use respond::{Peer, Respond};
-pub use server::{Running, ServeError, Server, Stopper};
+pub use server::{ReloadError, Reloader, Running, ServeError, Server, Stopper};
 pub use site::SiteResponder;

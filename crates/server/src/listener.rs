@@ -3,6 +3,8 @@
 //! Each worker has its own socket per address (`SO_REUSEPORT`), so that accepting needs no sharing.
 //! That option also lets a second server of the same user bind the same port without any error, and
 //! take half of the connections; so a socket without it tries each address first.
+//!
+//! A reload binds only what is new: the sockets that stay keep their queues, so nobody is refused.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -10,6 +12,8 @@ use std::num::NonZeroUsize;
 
 use milepost_engine::{Listen, Settings};
 use socket2::{Domain, Protocol, Socket, Type};
+
+use crate::worker::Opened;
 
 /// An address that cannot be listened on.
 #[derive(Debug, thiserror::Error)]
@@ -33,16 +37,36 @@ pub enum BindError {
 /// The listeners of all workers.
 #[derive(Debug)]
 pub(crate) struct Listeners {
-    pub(crate) addresses: Vec<SocketAddr>,
-    pub(crate) workers: Vec<Vec<TcpListener>>,
+    pub(crate) addresses: Vec<Bound>,
+    pub(crate) workers: Vec<Vec<Opened>>,
 }
 
-/// Binds all or nothing.
-pub(crate) fn bind(settings: &Settings, workers: NonZeroUsize) -> Result<Listeners, BindError> {
-    let mut addresses = Vec::new();
+/// An address that is listened on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Bound {
+    /// As the configuration has it.
+    pub(crate) configured: SocketAddr,
+    /// As it is: with the port that was chosen where 0 was asked for.
+    pub(crate) actual: SocketAddr,
+}
+
+/// Binds all or nothing; `held` are the addresses that the caller listens on and keeps.
+pub(crate) fn bind(
+    settings: &Settings,
+    held: &[Bound],
+    workers: NonZeroUsize,
+) -> Result<Listeners, BindError> {
+    let mut addresses: Vec<(SocketAddr, &Listen)> = Vec::new();
+    let mut kept = false;
     for listen in &settings.listens {
         for &address in &listen.addresses {
-            match probe(address) {
+            if held.iter().any(|bound| bound.configured == address) {
+                kept = true;
+                continue;
+            }
+            // A socket of ours on the same port would be taken for somebody else's.
+            let ours = held.iter().any(|bound| bound.configured.port() == address.port());
+            match if ours { Ok(()) } else { probe(address) } {
                 Ok(()) => addresses.push((address, listen)),
                 // A bare port means IPv6 as well, on systems that have it.
                 Err(error) if is_without_ipv6(&error, address, listen) => {}
@@ -50,23 +74,24 @@ pub(crate) fn bind(settings: &Settings, workers: NonZeroUsize) -> Result<Listene
             }
         }
     }
-    if addresses.is_empty() {
+    if addresses.is_empty() && !kept {
         return Err(BindError::NoListen);
     }
+    let bound = |&(configured, _): &(SocketAddr, _)| Bound { configured, actual: configured };
     let mut listeners = Listeners {
-        addresses: addresses.iter().map(|&(address, _)| address).collect(),
+        addresses: addresses.iter().map(bound).collect(),
         workers: Vec::with_capacity(workers.get()),
     };
     for _ in 0..workers.get() {
-        let mut sockets = Vec::with_capacity(addresses.len());
-        for (address, (_, listen)) in listeners.addresses.iter_mut().zip(&addresses) {
-            let socket = listen_on(*address, settings.listen_backlog)
-                .map_err(|error| bind_error(*address, listen, error))?;
+        let mut opened = Vec::with_capacity(addresses.len());
+        for (bound, (_, listen)) in listeners.addresses.iter_mut().zip(&addresses) {
+            let listener = listen_on(bound.actual, settings.listen_backlog)
+                .map_err(|error| bind_error(bound.actual, listen, error))?;
             // Port 0 becomes the first worker's choice for all of them.
-            *address = socket.local_addr().unwrap_or(*address);
-            sockets.push(socket);
+            bound.actual = listener.local_addr().unwrap_or(bound.actual);
+            opened.push(Opened { address: bound.configured, listener });
         }
-        listeners.workers.push(sockets);
+        listeners.workers.push(opened);
     }
     Ok(listeners)
 }
@@ -135,19 +160,20 @@ mod tests {
     #[test]
     fn all_workers_get_the_same_port() {
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
-        let listeners = bind(&settings(&[any]), TWO).unwrap();
-        assert_ne!(listeners.addresses[0].port(), 0);
+        let listeners = bind(&settings(&[any]), &[], TWO).unwrap();
+        let address = listeners.addresses[0].actual;
+        assert_ne!(address.port(), 0);
         for sockets in &listeners.workers {
-            assert_eq!(sockets[0].local_addr().unwrap(), listeners.addresses[0]);
+            assert_eq!(sockets[0].listener.local_addr().unwrap(), address);
         }
     }
 
     #[test]
     fn a_port_in_use_is_said_with_its_place() {
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
-        let first = bind(&settings(&[any]), TWO).unwrap();
-        let taken = first.addresses[0];
-        let error = bind(&settings(&[taken]), TWO).unwrap_err();
+        let first = bind(&settings(&[any]), &[], TWO).unwrap();
+        let taken = first.addresses[0].actual;
+        let error = bind(&settings(&[taken]), &[], TWO).unwrap_err();
         assert_eq!(
             error.to_string(),
             format!("cannot listen on {taken} (a.conf:3): the port is in use")
@@ -156,7 +182,7 @@ mod tests {
 
     #[test]
     fn nothing_to_listen_on_is_an_error() {
-        let error = bind(&settings(&[]), TWO).unwrap_err();
+        let error = bind(&settings(&[]), &[], TWO).unwrap_err();
         assert!(matches!(error, BindError::NoListen));
     }
 }

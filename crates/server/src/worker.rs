@@ -9,13 +9,14 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::Poll;
 
 use milepost_http::request::FieldLine;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, LocalOptions};
-use tokio::sync::{Notify, watch};
-use tokio::task::spawn_local;
+use tokio::sync::{Notify, mpsc, watch};
+use tokio::task::{JoinHandle, spawn_local};
 use tokio::time::{sleep, timeout};
 
 use crate::buffer::Pool;
@@ -28,7 +29,6 @@ use crate::respond::{Peer, Respond};
 
 /// What the connections of one worker have in common.
 pub(crate) struct Worker<R> {
-    pub(crate) limits: Limits,
     pub(crate) clock: Clock,
     pub(crate) deadlines: Deadlines,
     pub(crate) pool: Pool,
@@ -39,9 +39,10 @@ pub(crate) struct Worker<R> {
     changed: Notify,
 }
 
-/// The responder, and the storage that one request after the other is answered with.
+/// The responder, its limits, and the storage that one request after the other is answered with.
 pub(crate) struct Answering<R> {
     pub(crate) responder: R,
+    pub(crate) limits: Limits,
     pub(crate) reply: Reply,
     pub(crate) lines: Vec<FieldLine>,
 }
@@ -49,12 +50,12 @@ pub(crate) struct Answering<R> {
 impl<R: Respond> Worker<R> {
     pub(crate) fn new(limits: Limits, responder: R) -> Rc<Worker<R>> {
         Rc::new(Worker {
-            limits,
             clock: Clock::new(),
             deadlines: Deadlines::default(),
             pool: Pool::default(),
             answering: RefCell::new(Answering {
                 responder,
+                limits,
                 reply: Reply::default(),
                 lines: Vec::new(),
             }),
@@ -67,6 +68,19 @@ impl<R: Respond> Worker<R> {
     /// Whether the server is being stopped: connections end after the answer under way.
     pub(crate) fn is_stopping(&self) -> bool {
         self.stopping.get()
+    }
+
+    /// Answers from here on with another responder, under other limits.
+    ///
+    /// Answering borrows both only between two awaits, so each request sees either the old pair or the
+    /// new one.
+    pub(crate) fn replace(&self, limits: Limits, responder: R) {
+        let old = {
+            let mut answering = self.answering.borrow_mut();
+            answering.limits = limits;
+            std::mem::replace(&mut answering.responder, responder)
+        };
+        drop(old);
     }
 
     pub(crate) fn stop(&self) {
@@ -119,6 +133,72 @@ impl<R: Respond> Drop for Presence<R> {
     }
 }
 
+/// Makes the responder of a worker, on the worker's own thread.
+pub(crate) type MakeResponder<R> = Arc<dyn Fn() -> R + Send + Sync>;
+
+/// A new configuration for a worker that runs.
+pub(crate) struct Change<R> {
+    pub(crate) limits: Limits,
+    pub(crate) responder: MakeResponder<R>,
+    /// Listeners to add.
+    pub(crate) open: Vec<Opened>,
+    /// Addresses, as configured, to listen on no more.
+    pub(crate) close: Vec<SocketAddr>,
+    /// Told when all this has been done.
+    pub(crate) done: std::sync::mpsc::Sender<()>,
+}
+
+/// A listener, and the address that the configuration has for it.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) address: SocketAddr,
+    pub(crate) listener: std::net::TcpListener,
+}
+
+/// The listeners of a running worker.
+#[derive(Default)]
+struct Listening {
+    accepting: Vec<Accepting>,
+}
+
+/// A listener at work.
+struct Accepting {
+    address: SocketAddr,
+    stop: watch::Sender<bool>,
+    task: JoinHandle<()>,
+}
+
+impl Listening {
+    /// Starts to accept connections.
+    fn open<R: Respond + 'static>(
+        &mut self,
+        opened: Vec<Opened>,
+        worker: &Rc<Worker<R>>,
+    ) -> io::Result<()> {
+        for Opened { address, listener } in opened {
+            let listener = TcpListener::from_std(listener)?;
+            let (stop, stopped) = watch::channel(false);
+            let task = spawn_local(accept(listener, Rc::clone(worker), stopped));
+            self.accepting.push(Accepting { address, stop, task });
+        }
+        Ok(())
+    }
+
+    /// Stops to accept what comes to the addresses that `is_over` names. What is in the queues is
+    /// accepted first.
+    async fn close(&mut self, is_over: impl Fn(SocketAddr) -> bool) {
+        let over = |accepting: &mut Accepting| is_over(accepting.address);
+        let closing: Vec<_> = self.accepting.extract_if(.., over).collect();
+        for accepting in &closing {
+            accepting.stop.send_replace(true);
+        }
+        for accepting in closing {
+            // A task that panicked has closed its listener.
+            let _ = accepting.task.await;
+        }
+    }
+}
+
 /// Runs a worker on this thread until `stop` says so and its connections have ended.
 ///
 /// `ready` is called when connections are accepted.
@@ -126,10 +206,11 @@ impl<R: Respond> Drop for Presence<R> {
 /// # Errors
 /// When the system has no room for a runtime.
 pub(crate) fn run<R: Respond + 'static>(
-    listeners: Vec<std::net::TcpListener>,
+    listeners: Vec<Opened>,
     limits: Limits,
     responder: R,
     mut stop: watch::Receiver<bool>,
+    mut changes: mpsc::UnboundedReceiver<Change<R>>,
     ready: impl FnOnce(),
 ) -> io::Result<()> {
     let runtime = Builder::new_current_thread()
@@ -138,20 +219,14 @@ pub(crate) fn run<R: Respond + 'static>(
         .build_local(LocalOptions::default())?;
     runtime.block_on(async {
         let worker = Worker::new(limits, responder);
-        let listeners: io::Result<Vec<_>> =
-            listeners.into_iter().map(TcpListener::from_std).collect();
-        let accepting: Vec<_> = listeners?
-            .into_iter()
-            .map(|listener| spawn_local(accept(listener, Rc::clone(&worker), stop.clone())))
-            .collect();
+        let mut listening = Listening::default();
+        listening.open(listeners, &worker)?;
         spawn_local(Rc::clone(&worker).sweep());
         ready();
-        // An error means that nobody is left who could say stop, so it is time.
-        let _ = stop.wait_for(|&stop| stop).await;
-        for accepting in accepting {
-            // What is in the queues is accepted first; a task that panicked has closed its listener.
-            let _ = accepting.await;
+        while let Some(change) = next_change(&mut changes, &mut stop).await {
+            apply(change, &worker, &mut listening).await?;
         }
+        listening.close(|_| true).await;
         worker.stop();
         // Those that need longer are cut off.
         let _ = timeout(STOP_GRACE, worker.empty()).await;
@@ -159,7 +234,38 @@ pub(crate) fn run<R: Respond + 'static>(
     })
 }
 
-/// Accepts connections until the server is stopped and nobody waits to be accepted.
+/// Waits for the next change; `None` when it is time to stop.
+async fn next_change<R>(
+    changes: &mut mpsc::UnboundedReceiver<Change<R>>,
+    stop: &mut watch::Receiver<bool>,
+) -> Option<Change<R>> {
+    // An error means that nobody is left who could say stop, so it is time.
+    let mut stopped = pin!(stop.wait_for(|&stop| stop));
+    poll_fn(|context| {
+        if stopped.as_mut().poll(context).is_ready() {
+            return Poll::Ready(None);
+        }
+        changes.poll_recv(context)
+    })
+    .await
+}
+
+/// Puts a new configuration in place of the old one.
+async fn apply<R: Respond + 'static>(
+    change: Change<R>,
+    worker: &Rc<Worker<R>>,
+    listening: &mut Listening,
+) -> io::Result<()> {
+    let Change { limits, responder, open, close, done } = change;
+    worker.replace(limits, responder());
+    listening.open(open, worker)?;
+    listening.close(|address| close.contains(&address)).await;
+    // Whoever does not wait any more does not need to know.
+    let _ = done.send(());
+    Ok(())
+}
+
+/// Accepts connections until the listener is to be closed and nobody waits to be accepted.
 async fn accept<R: Respond + 'static>(
     listener: TcpListener,
     worker: Rc<Worker<R>>,

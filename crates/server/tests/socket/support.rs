@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use milepost_engine::{Listen, Settings};
 use milepost_http::request::RequestHead;
-use milepost_server::{Peer, Reply, Running, Server};
+use milepost_server::{Peer, Reply, Respond, Running, Server};
 
 /// Long enough for anything that should happen at once, on a machine that is busy.
 const SOON: Duration = Duration::from_secs(5);
@@ -15,7 +15,7 @@ const SOON: Duration = Duration::from_secs(5);
 /// A running server; it stops when dropped.
 pub(crate) struct TestServer {
     pub(crate) address: SocketAddr,
-    pub(crate) running: Option<Running>,
+    pub(crate) running: Option<Running<Elsewhere>>,
 }
 
 impl TestServer {
@@ -29,7 +29,7 @@ impl TestServer {
         settings.listens = vec![Listen { addresses: vec![address], place: "test:1".to_owned() }];
         let server = Server::bind(&settings, NonZeroUsize::new(workers).unwrap()).unwrap();
         let address = server.addresses()[0];
-        let running = server.start(|| respond).unwrap();
+        let running = server.start(|| Elsewhere).unwrap();
         TestServer { address, running: Some(running) }
     }
 
@@ -49,15 +49,19 @@ impl TestServer {
 
 /// Redirects everything to where it is, in another place; `/status/N` is answered with N, and
 /// `/large` with as many bytes as no socket buffer holds.
-fn respond(request: &RequestHead<'_>, _peer: &Peer, reply: &mut Reply) {
-    if let Some(status) = request.target.strip_prefix(b"/status/") {
-        let status = std::str::from_utf8(status).unwrap().parse().unwrap();
-        reply.error(status);
-    } else if request.target == b"/large" {
-        reply.content_mut().resize(LARGE_BYTES, b'x');
-    } else {
-        let location = [b"http://other.example", request.target].concat();
-        reply.redirect(301, &location);
+pub(crate) struct Elsewhere;
+
+impl Respond for Elsewhere {
+    fn respond(&mut self, request: &RequestHead<'_>, _peer: &Peer, reply: &mut Reply) {
+        if let Some(status) = request.target.strip_prefix(b"/status/") {
+            let status = std::str::from_utf8(status).unwrap().parse().unwrap();
+            reply.error(status);
+        } else if request.target == b"/large" {
+            reply.content_mut().resize(LARGE_BYTES, b'x');
+        } else {
+            let location = [b"http://other.example", request.target].concat();
+            reply.redirect(301, &location);
+        }
     }
 }
 
