@@ -1,31 +1,74 @@
-//! Patterns with `*`, `?` and `[…]`, as fnmatch(3) has them: a slash is matched only by a slash.
+//! Patterns with `*`, `?` and `[…]`, as fnmatch(3) has them.
 //!
 //! Source: apr 1.7 `strings/apr_fnmatch.c`; httpd 2.4.71 `server/util.c`, `ap_strcasecmp_match`.
 
+use milepost_pcre::Case;
+
 /// Whether the whole of `text` matches `pattern`, slashes only by slashes.
 pub(crate) fn matches(pattern: &[u8], text: &[u8]) -> bool {
+    run(pattern, text, Rules { slashes: true, case: Case::Sensitive })
+}
+
+/// Whether the whole of `text` matches `pattern`, slashes being nothing special.
+pub(crate) fn matches_text(pattern: &[u8], text: &[u8], case: Case) -> bool {
+    run(pattern, text, Rules { slashes: false, case })
+}
+
+/// How bytes are compared.
+#[derive(Clone, Copy)]
+struct Rules {
+    /// A slash is matched only by a slash.
+    slashes: bool,
+    case: Case,
+}
+
+impl Rules {
+    fn bars(self, byte: u8) -> bool {
+        self.slashes && byte == b'/'
+    }
+
+    fn same(self, left: u8, right: u8) -> bool {
+        match self.case {
+            Case::Sensitive => left == right,
+            Case::Insensitive => left.eq_ignore_ascii_case(&right),
+        }
+    }
+
+    fn between(self, low: u8, byte: u8, high: u8) -> bool {
+        let lower = |byte: u8| byte.to_ascii_lowercase();
+        (low..=high).contains(&byte)
+            || self.case == Case::Insensitive && (lower(low)..=lower(high)).contains(&lower(byte))
+    }
+}
+
+fn run(pattern: &[u8], text: &[u8], rules: Rules) -> bool {
     // One way back is enough: a later `*` can always take over from an earlier one.
     let (mut at, mut pos) = (0, 0);
     let mut retry: Option<(usize, usize)> = None;
     while pos < text.len() {
-        let step = match pattern.get(at) {
-            Some(b'*') => {
+        let byte = text[pos];
+        let step = match pattern[at..] {
+            [b'*', ..] => {
                 retry = Some((at + 1, pos));
                 at += 1;
                 continue;
             }
-            Some(b'?') if text[pos] != b'/' => Some(1),
-            Some(b'[') if text[pos] != b'/' => class(&pattern[at..], text[pos]),
-            Some(b'\\') => (pattern.get(at + 1) == Some(&text[pos])).then_some(2),
-            Some(&byte) => (byte == text[pos]).then_some(1),
-            None => None,
+            [b'?', ..] => (!rules.bars(byte)).then_some(1),
+            [b'[', ..] => match class(&pattern[at..], byte, rules) {
+                Some((len, found)) => (found && !rules.bars(byte)).then_some(len),
+                // A bracket that is not closed is a byte like any other.
+                None => (byte == b'[').then_some(1),
+            },
+            [b'\\', next, ..] => rules.same(next, byte).then_some(2),
+            [plain, ..] => rules.same(plain, byte).then_some(1),
+            [] => None,
         };
         match (step, &mut retry) {
             (Some(len), _) => {
                 at += len;
                 pos += 1;
             }
-            (None, Some((after, from))) if text[*from] != b'/' => {
+            (None, Some((after, from))) if !rules.bars(text[*from]) => {
                 *from += 1;
                 (at, pos) = (*after, *from);
             }
@@ -59,28 +102,34 @@ pub(crate) fn matches_name(pattern: &[u8], name: &[u8]) -> bool {
     pattern[at..].iter().all(|&byte| byte == b'*')
 }
 
-/// The length of the class at the start of `pattern`, if `byte` is in it.
-fn class(pattern: &[u8], byte: u8) -> Option<usize> {
+/// The length of the class at the start of `pattern`, and whether `byte` is in it. `None` if it does not
+/// end.
+fn class(pattern: &[u8], byte: u8, rules: Rules) -> Option<(usize, bool)> {
     let negated = matches!(pattern.get(1), Some(b'!' | b'^'));
     let first = 1 + usize::from(negated);
     let mut at = first;
     let mut found = false;
-    loop {
-        let low = *pattern.get(at)?;
-        if low == b']' && at > first {
-            break;
+    while at == first || pattern.get(at) != Some(&b']') {
+        let low = member(pattern, &mut at, rules)?;
+        let is_range = pattern.get(at) == Some(&b'-') && pattern.get(at + 1) != Some(&b']');
+        if is_range {
+            at += 1;
+            found |= rules.between(low, byte, member(pattern, &mut at, rules)?);
+        } else {
+            found |= rules.same(low, byte);
         }
-        let high = match pattern.get(at + 1..at + 3) {
-            Some(&[b'-', high]) if high != b']' => {
-                at += 2;
-                high
-            }
-            _ => low,
-        };
-        found |= (low..=high).contains(&byte);
-        at += 1;
     }
-    (found != negated).then_some(at + 1)
+    Some((at + 1, found != negated))
+}
+
+/// The byte of a class at `at`, which may stand behind a backslash.
+fn member(pattern: &[u8], at: &mut usize, rules: Rules) -> Option<u8> {
+    if pattern.get(*at) == Some(&b'\\') {
+        *at += 1;
+    }
+    let byte = pattern.get(*at).copied().filter(|&byte| !rules.bars(byte))?;
+    *at += 1;
+    Some(byte)
 }
 
 #[cfg(test)]
@@ -100,9 +149,39 @@ mod tests {
             ("a*b*c", "aXbYbZc", true),
             ("a*", "a", true),
             ("", "a", false),
+            ("a[/]c", "a/c", false),
+            ("/*/*", "/a/.b", true),
+            ("a/*", "a/", true),
         ] {
             assert_eq!(matches(pattern.as_bytes(), text.as_bytes()), expected, "{pattern} {text}");
         }
+    }
+
+    #[test]
+    fn texts_have_no_slashes() {
+        for (pattern, text, expected) in [
+            ("/*", "/a/b", true),
+            ("/a?b", "/a/b", true),
+            ("a[/]c", "a/c", true),
+            ("a[b]c", "abc", true),
+            ("a[^x]c", "abc", true),
+            ("a[]]c", "a]c", true),
+            ("a[-]c", "a-c", true),
+            ("a[x-]c", "a-c", true),
+            ("[a-]", "b", false),
+            ("[a-]]", "-]", true),
+            (r"[a-\d]", "c", true),
+            ("[[]a[]]", "[a]", true),
+            ("[a", "[a", true),
+            ("[a", "a", false),
+            (r"a\*c", "a*c", true),
+            (r"a\*c", "abc", false),
+            ("A[a-c]C", "aBc", false),
+        ] {
+            let found = matches_text(pattern.as_bytes(), text.as_bytes(), Case::Sensitive);
+            assert_eq!(found, expected, "{pattern} {text}");
+        }
+        assert!(matches_text(b"A[a-c]C", b"aBc", Case::Insensitive));
     }
 
     #[test]

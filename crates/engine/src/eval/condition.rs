@@ -10,7 +10,7 @@ use super::expand::{Backrefs, Origins};
 use super::{Hop, Run};
 use crate::build::bytes_to_path;
 use crate::outside::FileKind;
-use crate::program::{Comparison, Condition, FileTest, Test};
+use crate::program::{Condition, FileTest, Test};
 use crate::trace::Event;
 
 impl Run<'_> {
@@ -69,10 +69,10 @@ impl Run<'_> {
                 } else {
                     by_length_then_bytes(&input, text)
                 };
-                fits(*comparison, order)
+                comparison.fits(order)
             }
             Test::Integer(comparison, text) => {
-                fits(*comparison, number(&input).cmp(&number(pool.get(*text))))
+                comparison.fits(number(&input).cmp(&number(pool.get(*text))))
             }
             Test::File(test) => {
                 let path = bytes_to_path(&input);
@@ -104,17 +104,6 @@ impl Run<'_> {
 /// The longer text is the greater one; of the same length, byte by byte.
 fn by_length_then_bytes(left: &[u8], right: &[u8]) -> Ordering {
     left.len().cmp(&right.len()).then_with(|| left.cmp(right))
-}
-
-fn fits(comparison: Comparison, order: Ordering) -> bool {
-    match comparison {
-        Comparison::Equal => order.is_eq(),
-        Comparison::NotEqual => order.is_ne(),
-        Comparison::Less => order.is_lt(),
-        Comparison::LessOrEqual => order.is_le(),
-        Comparison::Greater => order.is_gt(),
-        Comparison::GreaterOrEqual => order.is_ge(),
-    }
 }
 
 /// The number that a text begins with, as `atoi` reads it; 0 without one.

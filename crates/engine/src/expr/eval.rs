@@ -2,7 +2,7 @@
 //!
 //! Source: httpd 2.4.71 `server/util_expr_eval.c`.
 
-use std::cmp::Ordering;
+use std::io::Write;
 use std::path::Path;
 
 use super::address::parse_address;
@@ -32,7 +32,6 @@ impl Evaluation<'_> {
     }
 
     pub(super) fn template(&mut self, text: &Operand, out: &mut Vec<u8>) -> Result<(), EvalError> {
-        // A text without anything to replace is not evaluated.
         if text.depth > LEVEL_MAX {
             return Err(EvalError::TooDeep);
         }
@@ -255,7 +254,7 @@ impl Evaluation<'_> {
                     FileKind::File(size) => size,
                     _ => 0,
                 };
-                out.extend_from_slice(size.to_string().as_bytes());
+                write!(out, "{size}").expect("writing to memory succeeds");
             }
         }
         Ok(())
@@ -322,6 +321,5 @@ mod tests {
         ] {
             assert_eq!(number(text.as_bytes()), expected, "{text:?}");
         }
-        assert_eq!(number(b"5").cmp(&number(b"05")), Ordering::Equal);
     }
 }

@@ -189,7 +189,7 @@ impl<'t> Lexer<'t> {
             let ends = match (rest, until) {
                 ([], Until::End) => true,
                 ([], Until::Quote(_)) => {
-                    return Err(error(start - 1, 1, ParseErrorKind::Unended("the text")));
+                    return Err(error(self.at, 0, ParseErrorKind::Unended("the text")));
                 }
                 ([], Until::Brace) => {
                     return Err(error(self.at, 0, ParseErrorKind::Unended("the variable")));
@@ -205,7 +205,7 @@ impl<'t> Lexer<'t> {
                 _ => None,
             };
             if let Some((len, special)) = special {
-                if piece.is_empty() && self.at == start {
+                if self.at == start {
                     self.at += len;
                     return Ok(special);
                 }

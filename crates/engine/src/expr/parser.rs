@@ -311,24 +311,31 @@ impl<'t> Parser<'t, '_> {
     /// A text with variables, up to its end.
     fn text(&mut self, until: Until) -> Result<Value, ParseError> {
         let mut whole: Option<Value> = None;
+        let mut ends_in_text = false;
         loop {
-            let value = match self.lexer.piece(until)? {
-                Piece::Ended => break,
-                Piece::Text(text) => {
-                    Value { constant: true, ..Value::leaf(Word::Text(text.into())) }
-                }
+            let piece = self.lexer.piece(until)?;
+            if piece == Piece::Ended {
+                break;
+            }
+            ends_in_text = matches!(piece, Piece::Text(_));
+            let value = match piece {
+                Piece::Text(text) => Value::constant(text),
                 Piece::Group(number) => Value::leaf(Word::Group(number)),
-                Piece::Variable => self.variable()?,
+                Piece::Variable | Piece::Ended => self.variable()?,
             };
             whole = Some(match whole {
                 Some(before) => before.join(value),
                 None => value,
             });
         }
-        Ok(whole.unwrap_or_else(|| Value {
-            constant: true,
-            ..Value::leaf(Word::Text(Box::default()))
-        }))
+        Ok(match whole {
+            None => Value::constant(Vec::new()),
+            // To httpd the end of an expression is one more text, unless it ends one.
+            Some(whole) if until == Until::End && !ends_in_text => {
+                whole.join(Value { parts: Vec::new(), ..Value::constant(Vec::new()) })
+            }
+            Some(whole) => whole,
+        })
     }
 
     /// The network that a constant text names.
@@ -399,6 +406,10 @@ struct Value {
 impl Value {
     fn leaf(word: Word) -> Value {
         Value { parts: vec![word], depth: 1, sides: None, constant: false }
+    }
+
+    fn constant(text: Vec<u8>) -> Value {
+        Value { constant: true, ..Value::leaf(Word::Text(text.into())) }
     }
 
     fn join(mut self, right: Value) -> Value {

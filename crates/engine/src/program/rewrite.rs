@@ -1,5 +1,7 @@
 //! The rules of mod_rewrite, as data.
 
+use std::cmp::Ordering;
+
 use crate::decision::Place;
 use crate::index::{Filing, Index, Lookup};
 use crate::pattern::Pattern;
@@ -151,6 +153,20 @@ pub(crate) enum Comparison {
     LessOrEqual,
     Greater,
     GreaterOrEqual,
+}
+
+impl Comparison {
+    /// Whether two values in this order fit the comparison.
+    pub(crate) fn fits(self, order: Ordering) -> bool {
+        match self {
+            Comparison::Equal => order.is_eq(),
+            Comparison::NotEqual => order.is_ne(),
+            Comparison::Less => order.is_lt(),
+            Comparison::LessOrEqual => order.is_le(),
+            Comparison::Greater => order.is_gt(),
+            Comparison::GreaterOrEqual => order.is_ge(),
+        }
+    }
 }
 
 /// Tests of what a path leads to.
