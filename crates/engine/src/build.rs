@@ -9,7 +9,9 @@ mod access;
 mod alias;
 mod core;
 mod directives;
+mod edit;
 mod environment;
+mod error_document;
 mod reader;
 mod report;
 mod rewrite;
@@ -26,7 +28,8 @@ use crate::index::Lookup;
 use crate::outside::Outside;
 use crate::pool::{Pool, Str};
 use crate::program::{
-    DirConfig, Flags, Map, Names, Override, Program, RewriteDir, RewriteOptions, Scope, Server,
+    DirConfig, Flags, Hosts, Map, Names, Override, Program, RewriteDir, RewriteOptions, Scope,
+    Server,
 };
 use crate::settings::Settings;
 
@@ -140,6 +143,7 @@ struct DirDraft {
     config: DirConfig,
     redirects: alias::AliasDraft,
     env_if: environment::EnvDraft,
+    edits: edit::EditDraft,
     rewrite: rewrite::RewriteDraft,
     /// Made by the first directive of mod_rewrite.
     rewrite_dir: Option<RewriteDir>,
@@ -208,7 +212,8 @@ impl<'o> Builder<'o> {
         let pool = std::mem::take(&mut self.pool);
         let settings = std::mem::take(&mut self.settings);
         let names = std::mem::take(&mut self.names);
-        Some(Program { pool, settings, servers, names, lookup: self.lookup })
+        let hosts = Hosts::new(&pool, &servers);
+        Some(Program { pool, settings, servers, hosts, names, lookup: self.lookup })
     }
 
     /// A path of the configuration, made absolute.

@@ -6,7 +6,10 @@
 mod access;
 mod alias;
 mod directory;
+mod edit;
 mod environment;
+mod error_document;
+mod hosts;
 mod map;
 mod part;
 mod rewrite;
@@ -19,7 +22,10 @@ use std::sync::Arc;
 pub(crate) use access::{Access, Order, Require};
 pub(crate) use alias::{AliasList, AliasMatcher, AliasRule};
 pub(crate) use directory::{DirConfig, Options, Override, RewriteDir};
+pub(crate) use edit::{Action, Edit, EditCondition, EditList, Edits, Piece, Value};
 pub(crate) use environment::{Attribute, EnvChange, EnvRule, EnvRules, FixedEnv};
+pub(crate) use hosts::Hosts;
+pub(crate) use error_document::{DocumentKind, ErrorDocument};
 pub(crate) use map::{InternalMap, Map, TextMap};
 pub(crate) use part::Part;
 pub(crate) use rewrite::{
@@ -40,6 +46,7 @@ pub(crate) struct Program {
     pub(crate) settings: Settings,
     /// The main server, then the virtual hosts in order.
     pub(crate) servers: Vec<Server>,
+    pub(crate) hosts: Hosts,
     /// What `<IfDefine>`, `${…}` and `<IfModule>` in `.htaccess` files go by.
     pub(crate) names: Names,
     pub(crate) lookup: Lookup,

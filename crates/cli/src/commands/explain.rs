@@ -141,7 +141,14 @@ fn explain(site: &Site, request: &Request<'_>, scratch: &mut Scratch) -> Value {
             answer["location"] = json!(text(location));
         }
         Outcome::Status(status) => answer["status"] = json!(status),
-        Outcome::File { path } => answer["file"] = json!(text(path)),
+        Outcome::Text { status, text: content } => {
+            answer["status"] = json!(status);
+            answer["text"] = json!(text(content));
+        }
+        Outcome::File { status, path } => {
+            answer["status"] = json!(status);
+            answer["file"] = json!(text(path));
+        }
     }
     answer
 }

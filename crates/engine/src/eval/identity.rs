@@ -28,18 +28,14 @@ pub(super) fn select(program: &Program, local: SocketAddr, host: &[u8]) -> usize
         server.addresses.iter().any(fits)
     };
     // Virtual hosts of this very address hide those of `*`.
-    let exact = program.servers[1..].iter().any(|server| fits(server, true));
-    let mut first = None;
-    for (number, server) in program.servers.iter().enumerate().skip(1) {
-        if !fits(server, exact) {
-            continue;
-        }
-        first.get_or_insert(number);
-        if !host.is_empty() && is_called(&program.pool, server, host) {
-            return number;
-        }
+    let servers = &program.servers;
+    let exact = program.hosts.by_address && servers[1..].iter().any(|server| fits(server, true));
+    let named =
+        program.hosts.find(&program.pool, host, |number| fits(&servers[number as usize], exact));
+    match named {
+        Some(number) => number as usize,
+        None => (1..servers.len()).find(|&number| fits(&servers[number], exact)).unwrap_or(0),
     }
-    first.unwrap_or(0)
 }
 
 /// Whether a server's name or one of its aliases is `host`, which is in lower case.

@@ -104,7 +104,8 @@ pub(crate) fn ask(
             format!("{status} {}", String::from_utf8_lossy(location))
         }
         Outcome::Status(status) => status.to_string(),
-        Outcome::File { path } => format!("200 {}", String::from_utf8_lossy(path)),
+        Outcome::Text { status, text } => format!("{status} {}", String::from_utf8_lossy(text)),
+        Outcome::File { status, path } => format!("{status} {}", String::from_utf8_lossy(path)),
     }
 }
 
