@@ -72,7 +72,7 @@ impl Contest<'_> {
         let judged = self.judge.run(&all)?;
         let scanned = self.scan.run(&all)?;
         let indexed = self.index.run(&all)?;
-        let mut differences = Vec::new();
+        let mut differing = Vec::new();
         for (((case, judged), scanned), indexed) in
             cases.iter().zip(judged).zip(scanned).zip(indexed)
         {
@@ -81,9 +81,8 @@ impl Contest<'_> {
                 Verdict::Refused(_) => tally.refused += 1,
                 Verdict::Answers(answers) => tally.requests += answers.len(),
             }
-            let Some((kind, request, got)) = difference(&judged, &scanned, &indexed) else {
-                continue;
-            };
+            let mut found = differences(&judged, &scanned, &indexed).into_iter();
+            let Some(Point { kind, request, got, .. }) = found.next() else { continue };
             let target = request.map(|at| crate::bytes::write(&case.exchanges[at].ask.target));
             let seen = Seen {
                 area: &case.area,
@@ -96,37 +95,54 @@ impl Contest<'_> {
                 continue;
             }
             tally.differing += 1;
-            differences.push(Difference { case: blessed(case, &judged), kind, request, got });
+            differing.push(Difference { case: blessed(case, &judged), kind, request, got });
         }
-        Ok(differences)
+        Ok(differing)
     }
 }
 
-/// Finds the first difference between the three verdicts on a case.
-fn difference(
-    judged: &Verdict,
-    scanned: &Verdict,
-    indexed: &Verdict,
-) -> Option<(Kind, Option<usize>, String)> {
+/// One difference within a case.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Point {
+    /// How it differs.
+    pub kind: Kind,
+    /// The number of the request, if it is about one.
+    pub request: Option<usize>,
+    /// What httpd says or answers.
+    pub expected: String,
+    /// What milepost says or answers instead.
+    pub got: String,
+}
+
+/// Finds all differences between the three verdicts on a case.
+pub fn differences(judged: &Verdict, scanned: &Verdict, indexed: &Verdict) -> Vec<Point> {
+    let whole = |kind, expected: &str, got: &str| {
+        let (expected, got) = (expected.to_owned(), got.to_owned());
+        vec![Point { kind, request: None, expected, got }]
+    };
     match (judged, scanned, indexed) {
-        (Verdict::Refused(_), Verdict::Refused(_), Verdict::Refused(_)) => None,
-        (Verdict::Refused(_), _, _) => Some((Kind::RefusedByHttpd, None, "accepted".to_owned())),
+        (Verdict::Refused(_), Verdict::Refused(_), Verdict::Refused(_)) => Vec::new(),
+        (Verdict::Refused(message), _, _) => whole(Kind::RefusedByHttpd, message, "accepted"),
         (Verdict::Answers(_), Verdict::Refused(message), _)
         | (Verdict::Answers(_), _, Verdict::Refused(message)) => {
-            Some((Kind::RefusedByMilepost, None, message.clone()))
+            whole(Kind::RefusedByMilepost, "accepted", message)
         }
         (Verdict::Answers(judged), Verdict::Answers(scanned), Verdict::Answers(indexed)) => {
             let three = judged.iter().zip(scanned).zip(indexed).enumerate();
-            let mut found = three.filter_map(|(at, ((judged, scanned), indexed))| {
+            let found = three.filter_map(|(at, ((judged, scanned), indexed))| {
                 // No answer from httpd: it crashed or hung up, which is nothing to agree with.
-                let judged = judged.as_ref().ok()?;
-                if !same(scanned, indexed) {
-                    return Some((Kind::Index, Some(at), say(indexed)));
-                }
-                let agrees = scanned.as_ref().is_ok_and(|scanned| scanned.same_as(judged));
-                (!agrees).then(|| (Kind::Answer, Some(at), say(scanned)))
+                let answer = judged.as_ref().ok()?;
+                let agrees = scanned.as_ref().is_ok_and(|scanned| scanned.same_as(answer));
+                let (kind, got) = if !same(scanned, indexed) {
+                    (Kind::Index, indexed)
+                } else if !agrees {
+                    (Kind::Answer, scanned)
+                } else {
+                    return None;
+                };
+                Some(Point { kind, request: Some(at), expected: say(judged), got: say(got) })
             });
-            found.next()
+            found.collect()
         }
     }
 }
@@ -188,6 +204,7 @@ mod tests {
 
     #[track_caller]
     fn check(judged: &Verdict, scanned: &Verdict, indexed: &Verdict, kind: Option<Kind>) {
-        assert_eq!(difference(judged, scanned, indexed).map(|(kind, _, _)| kind), kind);
+        let found = differences(judged, scanned, indexed);
+        assert_eq!(found.first().map(|point| point.kind), kind);
     }
 }

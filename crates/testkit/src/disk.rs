@@ -1,18 +1,29 @@
 //! The engine's [`Outside`] over the real file system, with the environment that httpd gets.
 
+use std::collections::BTreeSet;
 use std::fs::{FileType, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use milepost_engine::{Diagnostic, FileKind, Outside, Stamp};
+use milepost_engine::{Diagnostic, FileKind, Outside, Severity, Stamp};
 
 use crate::httpd::ENVIRONMENT;
 
-/// The file system as it is.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Disk;
+/// The file system as it is, and what was found wrong with `.htaccess` files in it.
+#[derive(Debug, Default)]
+pub struct Disk {
+    reports: Mutex<BTreeSet<String>>,
+}
+
+impl Disk {
+    /// Returns what was found wrong since the last time, each thing once.
+    pub fn take_reports(&self) -> BTreeSet<String> {
+        self.reports.lock().map(|mut reports| std::mem::take(&mut *reports)).unwrap_or_default()
+    }
+}
 
 impl Outside for Disk {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
@@ -41,7 +52,12 @@ impl Outside for Disk {
     }
 
     /// A `.htaccess` that does not compile is a 500, which the case expects or not.
-    fn report(&self, _diagnostics: &[Diagnostic]) {}
+    fn report(&self, diagnostics: &[Diagnostic]) {
+        let errors = diagnostics.iter().filter(|found| found.severity == Severity::Error);
+        if let Ok(mut reports) = self.reports.lock() {
+            reports.extend(errors.map(|found| format!("line {}: {}", found.line, found.message)));
+        }
+    }
 
     fn kind(&self, path: &Path) -> FileKind {
         kind(std::fs::metadata(path))

@@ -57,6 +57,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(1);
 pub struct Program {
     path: PathBuf,
     modules: PathBuf,
+    more: Vec<&'static str>,
 }
 
 /// A running httpd; stopped when dropped.
@@ -132,9 +133,16 @@ impl Program {
             .chain(beside)
             .find(|directory| directory.join("mod_rewrite.so").is_file());
         match modules {
-            Some(modules) => Ok(Program { path, modules }),
+            Some(modules) => Ok(Program { path, modules, more: Vec::new() }),
             None => Err(HttpdError::NoModules(path)),
         }
+    }
+
+    /// Loads `modules` as well, as far as this httpd has them.
+    #[must_use]
+    pub fn with_modules(mut self, modules: &[&'static str]) -> Program {
+        self.more.extend_from_slice(modules);
+        self
     }
 
     /// Returns its first line of `-v`, `Apache/2.4.71 (Debian)`.
@@ -154,7 +162,8 @@ impl Program {
     /// Returns the `LoadModule` lines for the modules that redirect configurations use.
     pub fn load_modules(&self) -> String {
         let file = |module: &str| self.modules.join(format!("mod_{module}.so"));
-        let shared = MODULES_IF_SHARED.into_iter().filter(|module| file(module).is_file());
+        let optional = MODULES_IF_SHARED.into_iter().chain(self.more.iter().copied());
+        let shared = optional.filter(|module| file(module).is_file());
         let mut text = String::new();
         for module in shared.chain(MODULES) {
             writeln!(text, "LoadModule {module}_module \"{}\"", file(module).display())

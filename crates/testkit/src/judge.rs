@@ -30,7 +30,14 @@ impl Judge {
     /// # Errors
     /// [`HttpdError`] when there is none.
     pub fn new() -> Result<Judge, HttpdError> {
-        let program = Program::find()?;
+        Judge::with(Program::find()?)
+    }
+
+    /// Takes `program` as the judge.
+    ///
+    /// # Errors
+    /// [`HttpdError`] when it does not run.
+    pub fn with(program: Program) -> Result<Judge, HttpdError> {
         let name = program.version()?;
         Ok(Judge { program, name })
     }

@@ -10,6 +10,7 @@ pub mod bless;
 pub mod bytes;
 pub mod case;
 pub mod client;
+pub mod corpus;
 pub mod differential;
 pub mod directory;
 pub mod disk;

@@ -3,6 +3,7 @@
 //! Each case is loaded from the same text that httpd gets, minus what only a process needs. A panic
 //! is an answer like any other, a wrong one, so that one bad case does not hide the rest.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -32,12 +33,18 @@ const REMOTE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 50_0
 pub struct Milepost {
     lookup: Lookup,
     program: Program,
+    disk: Disk,
 }
 
 impl Milepost {
     /// Makes an engine that finds rules by `lookup`; `program` names the modules to load.
     pub fn new(lookup: Lookup, program: Program) -> Milepost {
-        Milepost { lookup, program }
+        Milepost { lookup, program, disk: Disk::default() }
+    }
+
+    /// Returns what was found wrong with `.htaccess` files since the last time.
+    pub fn take_reports(&self) -> BTreeSet<String> {
+        self.disk.take_reports()
     }
 
     fn run_case(&self, case: &Case, plot: &Plot) -> Result<Verdict, EngineError> {
@@ -49,7 +56,7 @@ impl Milepost {
             after: Vec::new(),
             lookup: self.lookup,
         };
-        let loaded = match catch_unwind(|| Site::load(&options, &Disk)) {
+        let loaded = match catch_unwind(|| Site::load(&options, &self.disk)) {
             Ok(loaded) => loaded,
             Err(_) => return Ok(Verdict::Refused("panicked while loading".to_owned())),
         };
@@ -69,8 +76,9 @@ impl Milepost {
         let asks = case.exchanges.iter().map(|exchange| &exchange.ask);
         let answers = asks.map(|ask| {
             let ask = filled(ask, plot);
-            let decided =
-                catch_unwind(AssertUnwindSafe(|| decide(&site, &ask, case, plot, &mut scratch)));
+            let decided = catch_unwind(AssertUnwindSafe(|| {
+                self.decide(&site, &ask, case, plot, &mut scratch)
+            }));
             decided.unwrap_or_else(|_| {
                 // What a panic left in the buffers is of no use.
                 scratch = Scratch::default();
@@ -78,6 +86,31 @@ impl Milepost {
             })
         });
         Ok(Verdict::Answers(answers.collect()))
+    }
+
+    fn decide(
+        &self,
+        site: &Site,
+        ask: &Ask,
+        case: &Case,
+        plot: &Plot,
+        scratch: &mut Scratch,
+    ) -> Result<Answer, String> {
+        let local = plot
+            .socket(ask.address.as_deref())
+            .ok_or_else(|| format!("{:?} is no IPv4 address", ask.address))?;
+        let fields: Vec<(&str, &[u8])> =
+            ask.fields.iter().map(|(name, value)| (name.as_str(), value.as_slice())).collect();
+        let request = Request {
+            method: ask.method.as_bytes(),
+            target: &ask.target,
+            version: if ask.minor == 0 { Version::Http10 } else { Version::Http11 },
+            scheme: Scheme::Http,
+            fields: &SentFields(&fields),
+            local,
+            remote: REMOTE,
+        };
+        Ok(answer(&site.decide(&request, &self.disk, scratch), ask, case, plot))
     }
 }
 
@@ -101,45 +134,27 @@ impl Engine for Milepost {
     }
 }
 
-fn decide(
-    site: &Site,
-    ask: &Ask,
-    case: &Case,
-    plot: &Plot,
-    scratch: &mut Scratch,
-) -> Result<Answer, String> {
-    let local = plot
-        .socket(ask.address.as_deref())
-        .ok_or_else(|| format!("{:?} is no IPv4 address", ask.address))?;
-    let fields: Vec<(&str, &[u8])> =
-        ask.fields.iter().map(|(name, value)| (name.as_str(), value.as_slice())).collect();
-    let request = Request {
-        method: ask.method.as_bytes(),
-        target: &ask.target,
-        version: if ask.minor == 0 { Version::Http10 } else { Version::Http11 },
-        scheme: Scheme::Http,
-        fields: &SentFields(&fields),
-        local,
-        remote: REMOTE,
-    };
-    Ok(answer(&site.decide(&request, &Disk, scratch), ask, case, plot))
-}
-
 fn answer(decision: &Decision<'_>, ask: &Ask, case: &Case, plot: &Plot) -> Answer {
+    let fields = decision.fields.iter().map(|(name, value)| {
+        // Blanks around a field value do not survive a socket (RFC 9110 section 5.5).
+        (String::from_utf8_lossy(name).into_owned(), plot.blank(value.trim_ascii()))
+    });
+    let (mut location, fields): (Vec<_>, Vec<_>) =
+        fields.partition(|(name, _)| name.eq_ignore_ascii_case("Location"));
+    let location = location.pop().map(|(_, value)| value);
+    let answer = Answer { location, fields, ..Answer::default() };
     match decision.outcome {
         Outcome::Redirect { status, location } => {
-            // Blanks around a field value do not survive a socket (RFC 9110 section 5.5).
-            let location = Some(plot.blank(location.trim_ascii()));
-            Answer { status, location, ..Answer::default() }
+            Answer { status, location: Some(plot.blank(location.trim_ascii())), ..answer }
         }
-        Outcome::Status(status) => Answer { status, ..Answer::default() },
-        Outcome::File { path } => {
+        Outcome::Status(status) | Outcome::Text { status, .. } => Answer { status, ..answer },
+        Outcome::File { path, status } => {
             let content = std::str::from_utf8(path).map(|path| std::fs::read(Path::new(path)));
             let content = match content {
                 Ok(Ok(content)) if ask.method != "HEAD" => content,
                 _ => Vec::new(),
             };
-            Answer { status: 200, served: served(&content, case, plot), ..Answer::default() }
+            Answer { status, served: served(&content, case, plot), ..answer }
         }
     }
 }

@@ -28,9 +28,9 @@ pub struct Sample {
 pub fn sample(pattern: &str, rng: &mut Rng) -> Option<Sample> {
     let parse = |pattern: &str| {
         let mut parser = ParserBuilder::new().unicode(false).utf8(false).build();
-        parser.parse(pattern)
+        parser.parse(pattern).ok()
     };
-    let hir = parse(pattern).or_else(|_| parse(&simplified(pattern))).ok()?;
+    let hir = parse(pattern).or_else(|| parse(&simplified(pattern)))?;
     let mut bytes = Vec::new();
     append(&hir, &mut bytes, rng);
     let properties = hir.properties();

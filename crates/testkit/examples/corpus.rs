@@ -1,0 +1,133 @@
+//! Loads the real configurations of a folder into httpd and milepost and compares their answers.
+//!
+//! `corpus DIR [--seed S] [--show N] [--shrink N] [--only PART]` prints the differences by file and
+//! a total. Exit 0: none, 1: some, 2: could not run.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for people")]
+
+use std::error::Error;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use milepost_engine::Lookup;
+use milepost_testkit::differential::{Contest, Tally, differences};
+use milepost_testkit::httpd::Program;
+use milepost_testkit::known::KnownDifferences;
+use milepost_testkit::{Case, Engine, Judge, Milepost, Verdict, bless, corpus, shrink, spec};
+
+struct Options {
+    folder: PathBuf,
+    seed: u64,
+    show: usize,
+    shrink: usize,
+    only: Option<String>,
+}
+
+fn main() -> ExitCode {
+    match options().and_then(|options| run(&options)) {
+        Ok(0) => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::from(1),
+        Err(error) => {
+            eprintln!("corpus: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn options() -> Result<Options, Box<dyn Error>> {
+    let mut options = Options { folder: PathBuf::new(), seed: 1, show: 3, shrink: 0, only: None };
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        let mut value = || arguments.next().ok_or_else(|| format!("{argument} needs a value"));
+        match argument.as_str() {
+            "--seed" => options.seed = value()?.parse()?,
+            "--show" => options.show = value()?.parse()?,
+            "--shrink" => options.shrink = value()?.parse()?,
+            "--only" => options.only = Some(value()?),
+            _ => options.folder = PathBuf::from(argument),
+        }
+    }
+    if options.folder.as_os_str().is_empty() {
+        return Err("which folder?".into());
+    }
+    Ok(options)
+}
+
+/// Returns how many files differ.
+fn run(options: &Options) -> Result<usize, Box<dyn Error>> {
+    let started = Instant::now();
+    let program = Program::find()?.with_modules(&corpus::MODULES);
+    let judge = Judge::with(program.clone())?;
+    let scan = Milepost::new(Lookup::Scan, program.clone());
+    let index = Milepost::new(Lookup::Index, program);
+    let known = KnownDifferences::read(&spec::directory())?;
+    let contest = Contest { judge: &judge, scan: &scan, index: &index, known: &known };
+    let mut cases = corpus::read(&options.folder, options.seed)?;
+    if let Some(part) = &options.only {
+        cases.retain(|case| case.name.contains(part));
+    }
+    let (mut files, mut requests, mut wrong) = (0, 0, 0);
+    let mut shrunk = 0;
+    for case in &cases {
+        let one: [&Case; 1] = [case];
+        let [judged, scanned, indexed] = [&judge as &dyn Engine, &scan, &index]
+            .map(|engine| engine.run(&one).map(|mut verdicts| verdicts.remove(0)));
+        let (judged, scanned, indexed) = (judged?, scanned?, indexed?);
+        // Both have the same to say of an `.htaccess`; only the last is printed.
+        scan.take_reports();
+        let found = differences(&judged, &scanned, &indexed);
+        let asked = case.exchanges.len();
+        requests += asked;
+        wrong += found.iter().filter(|difference| difference.request.is_some()).count();
+        let note = note(&judged);
+        if found.is_empty() {
+            index.take_reports();
+            println!("ok     {asked:>6} requests  {}{note}", case.name);
+            continue;
+        }
+        files += 1;
+        println!("DIFFER {:>6} of {asked}  {}{note}", found.len(), case.name);
+        for difference in found.iter().take(options.show) {
+            let request = difference.request.map(|at| spec::one_line(&case.exchanges[at].ask));
+            println!("    {:?} {}", difference.kind, request.unwrap_or_default());
+            println!("      httpd    {}", difference.expected);
+            println!("      milepost {}", difference.got);
+        }
+        for report in index.take_reports().into_iter().take(options.show) {
+            println!("    milepost finds in .htaccess: {report}");
+        }
+        if shrunk < options.shrink {
+            shrunk += 1;
+            let compared = contest.compare(&[case.clone()], &mut Tally::default())?;
+            for found in compared {
+                let small = shrink::shrink(&contest, found)?;
+                println!("# {:?}: milepost: {}", small.kind, small.got);
+                println!("{}", bless::case_text(&small.case));
+            }
+        }
+    }
+    println!(
+        "{} files, {files} differ; {requests} requests, {wrong} differ; {:.1} s",
+        cases.len(),
+        started.elapsed().as_secs_f64()
+    );
+    Ok(files)
+}
+
+/// Says when a file proves little, because httpd itself does not get along with it.
+fn note(judged: &Verdict) -> String {
+    match judged {
+        Verdict::Refused(message) => format!("  (httpd refuses it: {message})"),
+        Verdict::Answers(answers) => {
+            let failed = |answer: &Result<milepost_testkit::Answer, String>| {
+                answer.as_ref().is_ok_and(|answer| answer.status == 500)
+            };
+            let count = answers.iter().filter(|answer| failed(answer)).count();
+            if count > 0 && count * 2 > answers.len() {
+                format!("  (httpd answers 500 to {count})")
+            } else {
+                String::new()
+            }
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! Real configurations, loaded into httpd and milepost, asked about every rule in them.
+//!
+//! A folder holds files and an `INDEX.tsv` whose columns `file` and `context` say what each is: the
+//! text of an `.htaccess`, of a virtual host, or of whole virtual hosts. Nothing of it is kept here.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use fastrand::Rng;
+
+use crate::answer::Expected;
+use crate::case::{Case, Exchange, Scope};
+use crate::near::{self, Nearness, Rule};
+
+/// Modules that real configurations use beside those of [`crate::httpd`].
+pub const MODULES: [&str; 14] = [
+    "auth_basic",
+    "authn_core",
+    "authn_file",
+    "authz_user",
+    "autoindex",
+    "deflate",
+    "expires",
+    "filter",
+    "include",
+    "mime_magic",
+    "negotiation",
+    "proxy",
+    "proxy_http",
+    "reqtimeout",
+];
+/// Requests for each rule: made to match, near it, and about anything.
+const REQUESTS_PER_RULE: [usize; 3] = [9, 8, 3];
+
+/// Where the text of a file belongs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// In the `.htaccess` of the document root.
+    Htaccess,
+    /// In a virtual host.
+    Server,
+    /// Beside other virtual hosts: it holds them itself.
+    Hosts,
+}
+
+/// What is wrong with a folder.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CorpusError {
+    /// A file cannot be read.
+    #[error("{}: {error}", file.display())]
+    Read {
+        /// The file.
+        file: PathBuf,
+        /// What happened.
+        error: io::Error,
+    },
+    /// The index lacks a column.
+    #[error("{}: no column {column:?}", file.display())]
+    Column {
+        /// The index.
+        file: PathBuf,
+        /// The column.
+        column: &'static str,
+    },
+}
+
+/// Reads a folder and makes a case of each file, with requests from `seed`.
+///
+/// # Errors
+/// [`CorpusError`] when the index or a file of it cannot be read.
+pub fn read(folder: &Path, seed: u64) -> Result<Vec<Case>, CorpusError> {
+    let index = folder.join("INDEX.tsv");
+    let text = read_text(&index)?;
+    let mut lines = text.lines();
+    let header: Vec<&str> = lines.next().unwrap_or_default().split('\t').collect();
+    let column = |name: &'static str| {
+        let at = header.iter().position(|column| *column == name);
+        at.ok_or_else(|| CorpusError::Column { file: index.clone(), column: name })
+    };
+    let (file, context) = (column("file")?, column("context")?);
+    let mut cases = Vec::new();
+    for line in lines {
+        let columns: Vec<&str> = line.split('\t').collect();
+        let (Some(name), Some(context)) = (columns.get(file), columns.get(context)) else {
+            continue;
+        };
+        let text = read_text(&folder.join(name))?;
+        cases.push(case(name, &text, place(context), seed));
+    }
+    Ok(cases)
+}
+
+/// Makes a case of one file.
+pub fn case(name: &str, text: &str, place: Place, seed: u64) -> Case {
+    let mut rng = Rng::with_seed(
+        name.bytes().fold(seed, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte))),
+    );
+    let mut files = BTreeMap::new();
+    for path in ["index.html", "index.php", "robots.txt", "a/index.html", "images/logo.png"] {
+        let path = format!("htdocs/{path}");
+        let content = format!("{path}\n");
+        files.insert(path, content);
+    }
+    let mut exchanges = Vec::new();
+    let mut ask_about = |rules: &[Rule], hosts: &[String]| {
+        for rule in rules {
+            for (kind, count) in REQUESTS_PER_RULE.into_iter().enumerate() {
+                for _ in 0..count {
+                    let mut ask = match kind {
+                        0 => near::ask(rule, Nearness::Match, &mut rng),
+                        1 => near::ask(rule, Nearness::Near, &mut rng),
+                        _ => near::far(&mut rng),
+                    };
+                    if let Some(host) = rng.choice(hosts) {
+                        near::at_host(&mut ask, host);
+                    }
+                    exchanges.push(Exchange { ask, expected: Expected::default() });
+                }
+            }
+        }
+    };
+    let config = match place {
+        Place::Htaccess => {
+            ask_about(&near::rules(text, "/", true), &[]);
+            files.insert("htdocs/.htaccess".to_owned(), text.to_owned());
+            String::new()
+        }
+        Place::Server => {
+            ask_about(&near::rules(text, "/", false), &[]);
+            with_final_newline(text)
+        }
+        Place::Hosts => {
+            for part in text.split("</VirtualHost>") {
+                ask_about(&near::rules(part, "/", false), &hosts(part));
+            }
+            on_our_port(text)
+        }
+    };
+    Case {
+        area: "corpus".to_owned(),
+        name: name.to_owned(),
+        source: "a real configuration".to_owned(),
+        scope: if place == Place::Hosts { Scope::Server } else { Scope::Vhost },
+        config,
+        files,
+        links: BTreeMap::new(),
+        refused: None,
+        exchanges,
+    }
+}
+
+fn place(context: &str) -> Place {
+    if context.starts_with("per-dir") {
+        Place::Htaccess
+    } else if context.starts_with("vhosts") {
+        Place::Hosts
+    } else {
+        Place::Server
+    }
+}
+
+/// Bytes that are no UTF-8 are replaced: cases are text.
+fn read_text(file: &Path) -> Result<String, CorpusError> {
+    let bytes =
+        std::fs::read(file).map_err(|error| CorpusError::Read { file: file.to_owned(), error })?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn with_final_newline(text: &str) -> String {
+    if text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") }
+}
+
+/// The names of a virtual host that requests can use.
+fn hosts(text: &str) -> Vec<String> {
+    let mut hosts = Vec::new();
+    for line in text.lines() {
+        let mut words = line.split_whitespace();
+        let name = words.next().unwrap_or_default();
+        if name.eq_ignore_ascii_case("ServerName") || name.eq_ignore_ascii_case("ServerAlias") {
+            hosts.extend(words.map(|host| host.replace('*', "any").replace('?', "x")));
+        }
+    }
+    hosts
+}
+
+/// Moves `<VirtualHost address:80>` to the port that the server under test listens on.
+fn on_our_port(text: &str) -> String {
+    let line = |line: &str| {
+        let head = line.trim_start();
+        let opens = head.get(..12).is_some_and(|name| name.eq_ignore_ascii_case("<VirtualHost"));
+        if opens { "<VirtualHost *:@PORT@>\n".to_owned() } else { format!("{line}\n") }
+    };
+    text.lines().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_rule_gets_its_requests() {
+        let text = "RewriteEngine On\nRewriteRule ^a$ /b [R]\nRedirect /c /d\n";
+        let case = case("x", text, Place::Htaccess, 1);
+        assert_eq!(case.exchanges.len(), 2 * REQUESTS_PER_RULE.iter().sum::<usize>());
+        assert_eq!(case.files["htdocs/.htaccess"], text);
+    }
+
+    #[test]
+    fn virtual_hosts_are_asked_by_their_names() {
+        let text = "<VirtualHost 1.2.3.4:80>\nServerName a.test\nRedirect /c /d\n</VirtualHost>\n";
+        let case = case("x", text, Place::Hosts, 1);
+        assert!(case.config.starts_with("<VirtualHost *:@PORT@>\n"));
+        let hosts = case.exchanges.iter().map(|exchange| &exchange.ask.fields[0].1);
+        assert!(hosts.into_iter().all(|host| host == b"a.test"));
+    }
+}
