@@ -6,6 +6,8 @@
 //! lookup of the same path, and one PCRE2 match of the same pattern. Without `--bench`, as `cargo test`
 //! runs it, it goes through the same motions once with few rules, so that it stays alive.
 
+#![allow(clippy::disallowed_methods, reason = "a bench reads the clock")]
+
 #[allow(dead_code, reason = "the tests use more of it")]
 #[path = "../tests/support/mod.rs"]
 mod support;

@@ -1,0 +1,51 @@
+# The tasks of the project; `make help` lists them. CONTRIBUTING.md says more.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+CARGO ?= cargo
+# Where `install` puts things: DESTDIR is the root of a package, PREFIX is where it will stand.
+PREFIX ?= /usr/local
+DESTDIR ?=
+# How many random configurations `conformance` compares with Apache.
+CASES ?= 2000
+
+# As cargo has it, so that all tasks share what is built.
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+MILEPOST := $(TARGET)/release/milepost
+
+# Results say which commit they are from.
+export MILEPOST_COMMIT ?= $(shell git describe --always --dirty 2>/dev/null)
+
+.PHONY: help demo test lint bench conformance install clean
+.PHONY: release
+
+help: ## List the tasks
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: release ## Measure what redirects cost on every server found here: the table, and a report to open
+	$(MILEPOST) lab run redirect-methods --quick
+
+test: ## Everything that must hold before a change goes in
+	@scripts/test.sh
+
+lint: ## Formatting, lints and documentation, without the tests
+	@scripts/test.sh lint
+
+bench: release ## What a decision costs by number of rules, then the whole experiment (some minutes)
+	$(CARGO) bench --locked --workspace --bench '*'
+	$(MILEPOST) lab run redirect-methods
+
+conformance: ## Compare CASES random configurations with the Apache found here
+	$(CARGO) run --locked --release -p milepost-testkit --example differential -- --cases $(CASES)
+
+install: release ## Copy the binary to $(DESTDIR)$(PREFIX)/bin
+	install -D -m 755 $(MILEPOST) $(DESTDIR)$(PREFIX)/bin/milepost
+
+clean: ## Remove what was built and the results of experiments run here
+	$(CARGO) clean
+	rm -rf lab-results
+
+release:
+	$(CARGO) build --locked --release --bin milepost
