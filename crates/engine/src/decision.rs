@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::Path;
 
 use crate::pool::Pool;
+use crate::response::AddedFields;
 
 /// The answer to one request. Borrows the location and the path from the scratch it was made in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,6 +13,8 @@ pub struct Decision<'s> {
     pub outcome: Outcome<'s>,
     /// The directive that answered, if one did.
     pub rule: Option<Rule<'s>>,
+    /// The response fields that directives add.
+    pub fields: AddedFields<'s>,
 }
 
 /// The kinds of answer.
@@ -24,10 +27,19 @@ pub enum Outcome<'s> {
         /// The field value of `Location`, ready to send: it holds no control byte.
         location: &'s [u8],
     },
-    /// A response with no content of ours: an error page, or `200` for `OPTIONS *`.
+    /// A response with no content of ours: an error page, or `200` for `OPTIONS`.
     Status(u16),
+    /// The text of an `ErrorDocument`, in HTML.
+    Text {
+        /// The status code.
+        status: u16,
+        /// The content.
+        text: &'s [u8],
+    },
     /// A regular file; the engine has seen that it exists.
     File {
+        /// 200, or the status of the error whose document it is: such a response has no validators.
+        status: u16,
         /// The file's absolute path, as bytes.
         path: &'s [u8],
     },

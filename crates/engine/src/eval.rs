@@ -8,14 +8,21 @@
 
 mod ahead;
 mod alias;
+mod conclude;
 mod condition;
 mod directory;
+mod edit;
 mod environment;
 mod expand;
+mod expression;
 mod fields;
 mod htaccess;
 mod identity;
+mod if_walk;
+mod logged;
+mod map;
 mod rewrite;
+mod section_alias;
 mod table;
 mod target;
 mod variable;
@@ -25,17 +32,22 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use milepost_http::path::{self, AboveRoot, BadPath, EncodedSlashes, Slashes};
-use milepost_pcre::{Captures, Matcher};
+use milepost_pcre::Matcher;
 
 pub(crate) use alias::covers;
+pub use logged::Logged;
+pub(crate) use self::table::Table;
 
-use self::table::Table;
+use self::conclude::{Answer, Why};
 use crate::decision::{Decision, Outcome, Place, Rule};
+use crate::expr::Capture;
 use crate::index::Candidates;
+use crate::method;
 use crate::outside::{FileKind, Outside};
 use crate::pool::Pool;
 use crate::program::{DirConfig, Program, Server};
 use crate::request::Request;
+use crate::response::AddedFields;
 use crate::trace::{Directive, Event, Step};
 
 /// Buffers that deciding uses over and over. One for each thread, for one site.
@@ -55,12 +67,18 @@ struct Work {
     answer: Vec<u8>,
     /// The string that the last condition matched, and where.
     condition: Capture,
+    /// The same for an expression while it is evaluated.
+    expression: Capture,
     /// The text of the rule that decided, if it is not the program's.
     rule_text: Option<Arc<Pool>>,
     /// The steps of the decision, if they are wanted.
     trace: Option<Vec<Step>>,
     /// The request fields that directives have changed, all values of each.
     request: Table,
+    /// The response fields that stay when the response is an error.
+    always: Table,
+    /// The request whose error is being answered by a document, as it was then.
+    first: Hop,
     /// The variables of the last request, renamed.
     renamed: Table,
     /// Spare buffers, taken and put back.
@@ -70,13 +88,7 @@ struct Work {
     /// Sections that apply, while they are collected.
     sections: Vec<u32>,
     htaccess: htaccess::Cache,
-}
-
-/// A string and the groups of a match in it.
-#[derive(Debug, Default)]
-struct Capture {
-    subject: Vec<u8>,
-    groups: Captures,
+    maps: map::Known,
 }
 
 /// How many merged configurations a thread remembers.
@@ -97,6 +109,12 @@ struct Hop {
     kind: Option<FileKind>,
     env: Table,
     notes: Table,
+    /// The response fields that go when the response is an error.
+    fields: Table,
+    /// The configuration that applies so far; `None`: the server's own.
+    config: Option<Arc<DirConfig>>,
+    /// The handler has seen it.
+    is_handled: bool,
     /// The status so far: 200, or the error whose document this request is for.
     status: u16,
     subrequest: bool,
@@ -125,11 +143,34 @@ impl Hop {
         self.kind = None;
         self.env.clear();
         self.notes.clear();
+        self.fields.clear();
+        self.config = None;
+        self.is_handled = false;
         self.status = 200;
         self.subrequest = false;
         self.as_get = false;
         self.rewriting_ended = false;
         self.context = None;
+    }
+
+    /// Makes this a copy of `other`.
+    fn copy_from(&mut self, other: &Hop) {
+        self.uri.clone_from(&other.uri);
+        self.args.clone_from(&other.args);
+        self.has_args = other.has_args;
+        self.filename.clone_from(&other.filename);
+        self.path_info.clone_from(&other.path_info);
+        self.kind = other.kind;
+        self.env.copy_from(&other.env);
+        self.notes.copy_from(&other.notes);
+        self.fields.copy_from(&other.fields);
+        self.config.clone_from(&other.config);
+        self.is_handled = other.is_handled;
+        self.status = other.status;
+        self.subrequest = other.subrequest;
+        self.as_get = other.as_get;
+        self.rewriting_ended = other.rewriting_ended;
+        self.context.clone_from(&other.context);
     }
 
     fn set_args(&mut self, args: Option<&[u8]>) {
@@ -147,6 +188,10 @@ enum End {
     Status(u16),
     /// The file at `Hop::filename`.
     File,
+    /// The methods of the target.
+    Options,
+    /// `OPTIONS *`: nothing but that the server is there.
+    Server,
     /// Again, with the URL-path and query in `Work::answer`.
     Internal,
 }
@@ -175,6 +220,8 @@ struct Run<'r> {
     work: &'r mut Work,
     /// The directive that decided.
     rule: Option<(Place, Option<Arc<Pool>>)>,
+    /// `Work::first` is set.
+    has_first: bool,
     /// Internal redirects so far, and how deep in subrequests we are.
     redirects: u32,
     subrequests: u32,
@@ -187,19 +234,24 @@ pub(crate) fn decide<'s>(
     outside: &dyn Outside,
     scratch: &'s mut Scratch,
 ) -> Decision<'s> {
+    scratch.work.maps.start();
     let Scratch { work, hop, host } = scratch;
     hop.reset();
     host.clear();
-    let status = |status| Decision { outcome: Outcome::Status(status), rule: None };
-    let parsed = match target::parse(request, program.settings.request_line_bytes_max, host) {
-        Ok(target::Target::Path { path, args, port, authority }) => {
-            let number = identity::select(program, request.local, host);
-            (path, args, port, authority, number)
+    work.request.clear();
+    work.always.clear();
+    let line_bytes_max = program.settings.request_line_bytes_max;
+    let parsed = target::parse(request, line_bytes_max, host);
+    let (path, args, host_port, authority) = match parsed {
+        Ok(target::Target::Path { path, args, port, authority }) => (path, args, port, authority),
+        Ok(target::Target::Asterisk) => (&b"*"[..], None, None, None),
+        // Nothing of a request that cannot be read is known, its host least of all.
+        Err(_) => {
+            host.clear();
+            (&b""[..], None, None, None)
         }
-        Ok(target::Target::Asterisk) => return status(200),
-        Err(code) => return status(code),
     };
-    let (path, args, host_port, authority, number) = parsed;
+    let number = identity::select(program, request.local, host);
     hop.set_args(args);
     let mut run = Run {
         program,
@@ -212,6 +264,7 @@ pub(crate) fn decide<'s>(
         authority,
         work,
         rule: None,
+        has_first: false,
         redirects: 0,
         subrequests: 0,
     };
@@ -219,30 +272,26 @@ pub(crate) fn decide<'s>(
         let name = run.server.name.map(|name| run.program.pool.get(name.host));
         Event::Server { name: name.map(|name| String::from_utf8_lossy(name).into_owned()) }
     });
-    run.set_env_of_server(hop, path);
-    let mut end = match run.set_path(hop, path) {
-        Ok(()) => run.process(hop),
-        Err(code) => End::Status(code),
+    let answer = match parsed {
+        Err(status) => run.conclude(hop, End::Status(status)),
+        Ok(_) => {
+            let end = run.pass(hop, path);
+            run.conclude(hop, end)
+        }
     };
-    while end == End::Internal {
-        end = run.internal_redirect(hop);
-    }
+    let answer = run.finish(hop, answer);
     let (place, text) = run.rule.map_or((None, None), |(place, text)| (Some(place), text));
     work.rule_text = text;
     let pool = work.rule_text.as_deref().unwrap_or(&program.pool);
     let rule = place.map(|place| Rule { pool, place });
-    let outcome = match end {
-        End::Redirect(status) if has_control(&work.answer) => {
-            // A field value with a control byte never leaves httpd either (AH02430).
-            let _ = status;
-            Outcome::Status(500)
-        }
-        End::Redirect(status) => Outcome::Redirect { status, location: &work.answer },
-        End::Status(status) => Outcome::Status(status),
-        End::File => Outcome::File { path: &hop.filename },
-        End::Internal => Outcome::Status(500),
+    let outcome = match answer {
+        Answer::Redirect(status) => Outcome::Redirect { status, location: &work.answer },
+        Answer::Status(status) => Outcome::Status(status),
+        Answer::Text(status) => Outcome::Text { status, text: &work.answer },
+        Answer::File(status) => Outcome::File { status, path: &hop.filename },
+        Answer::Options | Answer::Server => Outcome::Status(200),
     };
-    Decision { outcome, rule }
+    Decision { outcome, rule, fields: AddedFields::new(&work.always, &hop.fields) }
 }
 
 /// Whether a field value holds what it must not: control bytes other than a tab.
@@ -267,8 +316,12 @@ impl<'r> Run<'r> {
     fn set_path(&mut self, hop: &mut Hop, path: &[u8]) -> Result<(), u16> {
         let slashes = if self.server.merge_slashes { Slashes::Merge } else { Slashes::Keep };
         let encoded = self.server.base.encoded_slashes.unwrap_or(EncodedSlashes::Refuse);
-        let mut normal = self.take_buffer();
         hop.uri.clear();
+        if path == b"*" {
+            hop.uri.push(b'*');
+            return Ok(());
+        }
+        let mut normal = self.take_buffer();
         let mut result = path::normalize(path, slashes, AboveRoot::Refuse, &mut normal)
             .and_then(|()| path::unescape(&normal, encoded, &mut hop.uri));
         if result.is_ok() && encoded == EncodedSlashes::Decode && normal.contains(&b'%') {
@@ -287,7 +340,7 @@ impl<'r> Run<'r> {
     /// All phases of one pass.
     fn process(&mut self, hop: &mut Hop) -> End {
         match self.prepare(hop) {
-            Ok(path_info) => handle(hop, path_info),
+            Ok(path_info) => self.handle(hop, path_info),
             Err(end) => end,
         }
     }
@@ -300,11 +353,20 @@ impl<'r> Run<'r> {
             query: hop.has_args.then(|| hop.args.clone()),
         });
         let config = self.location_config(hop);
+        hop.config = config.shared();
         if let Translated::End(end) = self.translate(hop, &config) {
             return Err(end);
         }
-        drop(config);
+        hop.config = None;
+        if hop.uri == b"*" {
+            return Err(End::Server);
+        }
+        if self.request.method == b"TRACE" && !hop.subrequest {
+            // A server that sends requests back helps only those who read what is not theirs.
+            return Err(End::Status(405));
+        }
         let config = self.map_to_storage(hop).map_err(End::Status)?;
+        hop.config = config.shared();
         self.note(None, |_| Event::File {
             path: hop.filename.clone(),
             kind: match hop.kind {
@@ -330,7 +392,11 @@ impl<'r> Run<'r> {
     fn translate(&mut self, hop: &mut Hop, config: &Config<'_>) -> Translated {
         match self.rewrite_server(hop, config) {
             Translated::Declined => {}
-            done => return done,
+            done => {
+                // Rules keep their status where that of an error was.
+                hop.status = if matches!(done, Translated::End(_)) { 200 } else { hop.status };
+                return done;
+            }
         }
         match self.translate_alias(hop, config) {
             Translated::Declined => {}
@@ -388,25 +454,40 @@ impl<'r> Run<'r> {
                 End::Internal => {
                     let target = std::mem::take(&mut self.work.answer);
                     let redirect = self.fixup_alias(hop, config);
-                    self.set_fixed_env(hop, config);
                     if redirect.is_none() {
+                        self.set_fixed_env(hop, config);
+                        self.edit_request(hop, config);
                         self.work.answer = target;
                         return Some(End::Internal);
                     }
                     return redirect;
                 }
-                end => return Some(end),
+                end => {
+                    hop.status = 200;
+                    return Some(end);
+                }
             }
         }
         if let Some(end) = self.fixup_alias(hop, config) {
             return Some(end);
         }
         self.set_fixed_env(hop, config);
-        self.fixup_directory(hop, config)
+        let end = self.fixup_directory(hop, config);
+        if end.is_none() {
+            self.edit_request(hop, config);
+        }
+        end
+    }
+
+    /// One pass, from the request as it was read to its handler.
+    fn pass(&mut self, hop: &mut Hop, path: &[u8]) -> End {
+        let read = self.read(hop, path);
+        let result = read.and_then(|()| self.set_path(hop, path).map_err(End::Status));
+        result.map_or_else(|end| end, |()| self.process(hop))
     }
 
     /// Starts over with the URL-path and query in the answer.
-    fn internal_redirect(&mut self, hop: &mut Hop) -> End {
+    fn internal_redirect(&mut self, hop: &mut Hop, why: Why) -> End {
         self.redirects += 1;
         if self.redirects > self.server.recursion_max.0 {
             return End::Status(500);
@@ -418,12 +499,9 @@ impl<'r> Run<'r> {
         hop.filename.clear();
         hop.path_info.clear();
         hop.kind = None;
+        self.keep_fields(hop, why);
         self.rename_env(hop);
-        self.set_env_of_server(hop, path);
-        let end = match self.set_path(hop, path) {
-            Ok(()) => self.process(hop),
-            Err(code) => End::Status(code),
-        };
+        let end = self.pass(hop, path);
         if end != End::Internal && !matches!(end, End::Redirect(_)) {
             self.work.answer = target;
             self.work.answer.clear();
@@ -452,6 +530,22 @@ impl<'r> Run<'r> {
         sub
     }
 
+    /// The default handler: a file, or why not.
+    ///
+    /// Source: httpd 2.4.71 `server/core.c`, `default_handler`.
+    fn handle(&self, hop: &mut Hop, takes_path_info: bool) -> End {
+        hop.is_handled = true;
+        match self.method(hop) {
+            b"GET" | b"HEAD" | b"POST" => match hop.kind {
+                Some(FileKind::File(_)) if hop.path_info.is_empty() || takes_path_info => End::File,
+                Some(FileKind::Other) => End::Status(403),
+                _ => End::Status(404),
+            },
+            b"OPTIONS" => End::Options,
+            method => End::Status(if method::is_known(method) { 405 } else { 501 }),
+        }
+    }
+
     fn method(&self, hop: &Hop) -> &'r [u8] {
         if hop.as_get { b"GET" } else { self.request.method }
     }
@@ -467,15 +561,6 @@ impl<'r> Run<'r> {
     }
 }
 
-/// The default handler: a file, or why not.
-fn handle(hop: &Hop, takes_path_info: bool) -> End {
-    match hop.kind {
-        Some(FileKind::File(_)) if hop.path_info.is_empty() || takes_path_info => End::File,
-        Some(FileKind::Other) => End::Status(403),
-        _ => End::Status(404),
-    }
-}
-
 /// A configuration: the server's own, or one merged from sections.
 enum Config<'p> {
     Base(&'p DirConfig),
@@ -483,6 +568,14 @@ enum Config<'p> {
 }
 
 impl Config<'_> {
+    /// The configuration, if it is not the server's own.
+    fn shared(&self) -> Option<Arc<DirConfig>> {
+        match self {
+            Config::Base(_) => None,
+            Config::Merged(config) => Some(Arc::clone(config)),
+        }
+    }
+
     fn get(&self) -> &DirConfig {
         match self {
             Config::Base(config) => config,

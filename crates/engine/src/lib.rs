@@ -9,13 +9,19 @@ mod build;
 mod decision;
 mod diagnostic;
 mod eval;
+mod helper;
+mod expr;
 mod index;
 mod lint;
+mod log;
+mod map;
+mod method;
 mod outside;
 mod pattern;
 mod pool;
 mod program;
 mod request;
+mod response;
 mod settings;
 mod site;
 mod status;
@@ -25,10 +31,16 @@ mod wildcard;
 pub use build::LoadOptions;
 pub use decision::{Decision, Outcome, Rule};
 pub use diagnostic::{Diagnostic, Severity};
-pub use eval::Scratch;
+pub use eval::{Logged, Scratch};
+pub use helper::{Database, Driver, MapProgram};
 pub use index::Lookup;
+pub use log::{
+    Log, LogCondition, LogFormat, LogItem, LogPort, LogSettings, LogTarget, LogTime, LogTraffic, LogUnit,
+    LogWhat,
+};
 pub use outside::{FileKind, Outside, Stamp};
 pub use request::{Fields, NoFields, Request, Scheme, Version};
+pub use response::AddedFields;
 pub use settings::{Listen, Settings};
 pub use site::{Loaded, Site};
 pub use trace::{Directive, Event, Step};

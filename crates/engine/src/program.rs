@@ -9,6 +9,7 @@ mod directory;
 mod edit;
 mod environment;
 mod error_document;
+mod expression;
 mod hosts;
 mod map;
 mod part;
@@ -26,7 +27,8 @@ pub(crate) use edit::{Action, Edit, EditCondition, EditList, Edits, Piece, Value
 pub(crate) use environment::{Attribute, EnvChange, EnvRule, EnvRules, FixedEnv};
 pub(crate) use hosts::Hosts;
 pub(crate) use error_document::{DocumentKind, ErrorDocument};
-pub(crate) use map::{InternalMap, Map, TextMap};
+pub(crate) use expression::{IfSection, SectionAlias, SectionRedirect};
+pub(crate) use map::{InternalMap, Map, QueryMap};
 pub(crate) use part::Part;
 pub(crate) use rewrite::{
     BackrefEscape, Comparison, Condition, Effect, Extra, FileTest, Flags, RewriteList,
@@ -35,6 +37,7 @@ pub(crate) use rewrite::{
 pub(crate) use section::{Scope, Section, SectionMatcher};
 
 use crate::decision::Place;
+use crate::helper::{Database, MapProgram};
 use crate::index::Lookup;
 use crate::pool::{Pool, Str};
 use crate::settings::Settings;
@@ -50,6 +53,10 @@ pub(crate) struct Program {
     /// What `<IfDefine>`, `${…}` and `<IfModule>` in `.htaccess` files go by.
     pub(crate) names: Names,
     pub(crate) lookup: Lookup,
+    /// Programs of `prg:` maps.
+    pub(crate) programs: Vec<MapProgram>,
+    /// Databases, one for each server.
+    pub(crate) databases: Vec<Database>,
 }
 
 /// Names that later text can ask for.
@@ -83,6 +90,8 @@ pub(crate) struct Server {
     /// `SetEnvIf` outside sections, the main server's first.
     pub(crate) env_if: Vec<Part<EnvRules>>,
     pub(crate) maps: HashMap<Box<[u8]>, Arc<Map>>,
+    /// The number of its database.
+    pub(crate) database: usize,
     pub(crate) merge_slashes: bool,
     /// `UseCanonicalName On`.
     pub(crate) canonical_name: bool,

@@ -106,6 +106,24 @@ impl Files {
         }
     }
 
+    /// Makes `reply` the document of an error: the whole file, whatever the request asks for.
+    pub(crate) fn answer_whole(
+        &mut self,
+        status: u16,
+        path: &[u8],
+        seen: Option<Metadata>,
+        reply: &mut Reply,
+    ) {
+        match self.find(path, seen) {
+            Ok(Found { version, content }) => {
+                reply.set_status(status);
+                reply.add_lines(&version.fields);
+                send(content, 0..version.length, reply);
+            }
+            Err(_) => reply.error(status),
+        }
+    }
+
     /// Finds the file in memory or opens it.
     fn find(&mut self, path: &[u8], seen: Option<Metadata>) -> io::Result<Found> {
         let name = Path::new(OsStr::from_bytes(path));
@@ -164,6 +182,11 @@ fn answer_found(request: &RequestHead<'_>, found: Found, reply: &mut Reply) {
         }
     };
     reply.add_lines(&version.fields);
+    send(content, part, reply);
+}
+
+/// Makes a part of a file the content of the reply.
+fn send(content: Source, part: std::ops::Range<u64>, reply: &mut Reply) {
     match content {
         // The bytes in memory are as many as the version says, so the part lies within them.
         Source::Memory(bytes) => reply.set_shared(bytes, part.start as usize, part.end as usize),

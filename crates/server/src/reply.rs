@@ -59,8 +59,8 @@ impl Reply {
     }
 
     /// Adds a field. Bytes that would end the line become spaces: nobody adds fields through a value.
-    pub fn add_field(&mut self, name: &str, value: &[u8]) {
-        self.fields.extend_from_slice(name.as_bytes());
+    pub fn add_field(&mut self, name: impl AsRef<[u8]>, value: &[u8]) {
+        self.fields.extend_from_slice(name.as_ref());
         self.fields.extend_from_slice(b": ");
         let start = self.fields.len();
         self.fields.extend_from_slice(value);
@@ -79,6 +79,22 @@ impl Reply {
         self.fields.extend_from_slice(lines);
     }
 
+    /// Removes the fields whose names `is_unwanted` picks.
+    pub(crate) fn remove_fields(&mut self, is_unwanted: impl Fn(&[u8]) -> bool) {
+        let mut kept = 0;
+        let mut at = 0;
+        while let Some(end) = memchr::memchr(b'\n', &self.fields[at..]) {
+            let line = at..at + end + 1;
+            let name = self.fields[line.clone()].split(|&byte| byte == b':').next();
+            if !is_unwanted(name.unwrap_or_default()) {
+                self.fields.copy_within(line.clone(), kept);
+                kept += line.len();
+            }
+            at = line.end;
+        }
+        self.fields.truncate(kept);
+    }
+
     /// Gives the buffer to write the content into.
     pub fn content_mut(&mut self) -> &mut Vec<u8> {
         &mut self.written
@@ -89,6 +105,15 @@ impl Reply {
         self.set_status(status);
         self.add_field("Location", location);
         self.add_page(Some(location));
+    }
+
+    /// Makes the reply a text in HTML.
+    pub fn text(&mut self, status: u16, text: &[u8]) {
+        self.set_status(status);
+        if status::has_content(self.status) {
+            self.add_field("Content-Type", page::CONTENT_TYPE);
+            self.written.extend_from_slice(text);
+        }
     }
 
     /// Makes the reply an error page.
@@ -147,6 +172,16 @@ mod tests {
         let mut reply = Reply::default();
         reply.add_field("Location", b"/a\r\nSet-Cookie: x\0");
         assert_eq!(reply.fields(), b"Location: /a  Set-Cookie: x \r\n");
+    }
+
+    #[test]
+    fn fields_are_removed_by_name() {
+        let mut reply = Reply::default();
+        for name in ["A", "B", "a", "C"] {
+            reply.add_field(name, b"x: y");
+        }
+        reply.remove_fields(|name| name.eq_ignore_ascii_case(b"A"));
+        assert_eq!(reply.fields(), b"B: x: y\r\nC: x: y\r\n");
     }
 
     #[test]

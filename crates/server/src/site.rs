@@ -6,7 +6,7 @@ use std::sync::Arc;
 use milepost_engine::{Decision, Fields, Outcome, Request, Scheme, Scratch, Site, Version};
 use milepost_http::request::{self, FieldLines, RequestHead};
 
-use crate::files::{ALLOWED, Files};
+use crate::files::Files;
 use crate::outside::LastLook;
 use crate::reply::Reply;
 use crate::respond::{Peer, Respond};
@@ -47,21 +47,71 @@ impl Respond for SiteResponder {
             local: peer.local,
             remote: peer.remote,
         };
-        let Decision { outcome, .. } = self.site.decide(&request, &self.outside, &mut self.scratch);
+        let decision = self.site.decide(&request, &self.outside, &mut self.scratch);
+        let Decision { outcome, fields, .. } = decision;
         match outcome {
             Outcome::Redirect { status, location } => reply.redirect(status, location),
-            Outcome::File { path } => {
+            Outcome::Text { status, text } => reply.text(status, text),
+            Outcome::File { status: 200, path } => {
                 let seen = self.outside.take(path);
                 self.files.answer(head, path, seen, reply);
             }
-            Outcome::Status(status @ 200..=299) => reply.set_status(status),
-            Outcome::Status(status) => {
-                if status == 405 {
-                    reply.add_field("Allow", ALLOWED);
-                }
-                reply.error(status);
+            Outcome::File { status, path } => {
+                let seen = self.outside.take(path);
+                self.files.answer_whole(status, path, seen, reply);
             }
+            Outcome::Status(status @ 200..=299) => reply.set_status(status),
+            Outcome::Status(status) => reply.error(status),
         }
+        if !fields.is_empty() {
+            add_fields(&decision, reply);
+        }
+    }
+}
+
+/// Adds the fields that directives ask for, in place of the server's own of the same names.
+fn add_fields(decision: &Decision<'_>, reply: &mut Reply) {
+    /// What the connection alone decides: a directive could break the framing.
+    const OF_CONNECTION: &[&str] = &[
+        "Connection",
+        "Content-Length",
+        "Date",
+        "Keep-Alive",
+        "Server",
+        "Trailer",
+        "Transfer-Encoding",
+        "Upgrade",
+    ];
+    /// What a 304 may say, as httpd sees it.
+    const OF_NOT_MODIFIED: &[&str] = &[
+        "Cache-Control",
+        "Content-Location",
+        "ETag",
+        "Expires",
+        "Proxy-Authenticate",
+        "Set-Cookie",
+        "Set-Cookie2",
+        "Vary",
+        "Warning",
+        "WWW-Authenticate",
+    ];
+    let is_in = |names: &[&str], name: &[u8]| {
+        names.iter().any(|known| known.as_bytes().eq_ignore_ascii_case(name))
+    };
+    let fields = decision.fields;
+    reply.remove_fields(|name| fields.decides(name) && !is_in(OF_CONNECTION, name));
+    let status = reply.status();
+    let failed = matches!(decision.outcome, Outcome::File { status: 200, .. }) && status >= 400;
+    let mut add = |(name, value): (&[u8], &[u8])| {
+        let fits = status != 304 || is_in(OF_NOT_MODIFIED, name);
+        if fits && !is_in(OF_CONNECTION, name) {
+            reply.add_field(name, value);
+        }
+    };
+    if failed {
+        fields.for_error().for_each(&mut add);
+    } else {
+        fields.iter().for_each(&mut add);
     }
 }
 

@@ -33,9 +33,21 @@ impl Builder<'_> {
             b"rewriteengine" => self.rewrite_engine(directive, context),
             b"rewritebase" => self.rewrite_base(directive, context),
             b"rewritemap" => self.rewrite_map(directive, context),
+            b"dbdriver" => self.database_driver(directive, context),
+            b"dbdparams" => self.database_params(directive, context),
+            b"dbdinitsql" => self.database_init(directive, context),
+            b"dbdpreparesql" => self.database_prepare(directive, context),
+            b"dbdpersist" => self.database_persist(directive, context),
+            b"dbdmin" | b"dbdkeep" | b"dbdmax" | b"dbdexptime" => {
+                self.database_number(directive, context);
+            }
             b"rewriteoptions" => self.rewrite_options(directive, context),
             b"alias" => self.alias(directive, context),
             b"aliasmatch" => self.alias_match(directive, context),
+            b"aliaspreservepath" => self.alias_preserve_path(directive, context),
+            b"header" => self.header(directive, context),
+            b"requestheader" => self.request_header(directive, context),
+            b"errordocument" => self.error_document(directive, context),
             b"setenvif" => self.set_env_if(directive, Case::Sensitive, context),
             b"setenvifnocase" => self.set_env_if(directive, Case::Insensitive, context),
             b"browsermatch" => self.browser_match(directive, Case::Sensitive, context),
@@ -79,6 +91,11 @@ impl Builder<'_> {
                 self.limit(directive, |settings| &mut settings.field_bytes_max)
             }
             b"listenbacklog" => self.listen_backlog(directive),
+            b"logformat" => self.log_format(directive, context),
+            b"customlog" => self.custom_log(directive, context, false),
+            b"globallog" => self.custom_log(directive, context, true),
+            b"transferlog" => self.transfer_log(directive, context),
+            b"errorlog" => self.error_log(directive, context),
             lower if IGNORED.iter().any(|name| name.as_bytes() == lower) => {
                 self.without_effect(directive, lower);
             }
@@ -95,6 +112,7 @@ impl Builder<'_> {
             | b"redirectpermanent"
             | b"redirecttemp"
             | b"redirectrelative"
+            | b"aliaspreservepath"
             | b"rewriterule"
             | b"rewritecond"
             | b"rewriteengine"
@@ -147,6 +165,15 @@ impl Builder<'_> {
             | b"alias"
             | b"aliasmatch"
             | b"rewritemap"
+            | b"dbdriver"
+            | b"dbdparams"
+            | b"dbdinitsql"
+            | b"dbdpreparesql"
+            | b"dbdpersist"
+            | b"dbdmin"
+            | b"dbdkeep"
+            | b"dbdmax"
+            | b"dbdexptime"
             | b"allowoverride"
             | b"allowoverridelist"
             | b"keepalive"
@@ -253,9 +280,15 @@ const DONE: &[&str] = &[
     "RewriteEngine",
     "RewriteBase",
     "RewriteMap",
+    "DBDriver",
+    "DBDParams",
+    "DBDInitSQL",
+    "DBDPrepareSQL",
+    "DBDPersist",
     "RewriteOptions",
     "Alias",
     "AliasMatch",
+    "AliasPreservePath",
     "Require",
     "Order",
     "Allow",
@@ -289,6 +322,11 @@ const DONE: &[&str] = &[
     "LimitRequestFields",
     "LimitRequestFieldSize",
     "ListenBacklog",
+    "LogFormat",
+    "CustomLog",
+    "GlobalLog",
+    "TransferLog",
+    "ErrorLog",
     "VirtualHost",
     "Directory",
     "DirectoryMatch",
@@ -296,6 +334,9 @@ const DONE: &[&str] = &[
     "LocationMatch",
     "Files",
     "FilesMatch",
+    "If",
+    "ElseIf",
+    "Else",
     "IfModule",
     "IfDefine",
     "IfVersion",
@@ -306,16 +347,13 @@ const DONE: &[&str] = &[
 const IGNORED: &[&str] = &[
     "asyncrequestworkerfactor",
     "coredumpdirectory",
-    "customlog",
     "defaultruntimedir",
     "defaulttype",
     "enablemmap",
     "enablesendfile",
-    "errorlog",
     "errorlogformat",
     "extendedstatus",
     "fileetag",
-    "globallog",
     "gracefulshutdowntimeout",
     "group",
     "hostnamelookups",
@@ -323,7 +361,6 @@ const IGNORED: &[&str] = &[
     "identitycheck",
     "limitrequestbody",
     "loadfile",
-    "logformat",
     "loglevel",
     "maxclients",
     "maxconnectionsperchild",
@@ -351,7 +388,6 @@ const IGNORED: &[&str] = &[
     "threadsperchild",
     "threadstacksize",
     "traceenable",
-    "transferlog",
     "typesconfig",
     "usecanonicalphysicalport",
     "user",

@@ -5,7 +5,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use milepost_pcre::Case;
+use milepost_pcre::{Case, GROUPS_MAX};
 use milepost_syntax::{Word, Words};
 
 use super::report::{Finding, show};
@@ -32,6 +32,9 @@ impl Builder<'_> {
     ) {
         let scope = match name {
             b"virtualhost" => return self.virtual_host(directive, context, inner),
+            b"if" | b"elseif" | b"else" => {
+                return self.if_section(name, directive, context, inner);
+            }
             b"directory" | b"directorymatch" => Scope::Directory,
             b"location" | b"locationmatch" => Scope::Location,
             b"files" | b"filesmatch" => Scope::Files,
@@ -41,7 +44,8 @@ impl Builder<'_> {
             }
         };
         let outer_fits = context.scope.is_server()
-            || scope == Scope::Files && matches!(context.scope, Scope::Directory | Scope::Htaccess);
+            || scope == Scope::Files
+                && matches!(context.scope, Scope::Directory | Scope::Htaccess | Scope::If);
         if !outer_fits {
             let message =
                 format!("`<{}>` does not belong here", String::from_utf8_lossy(directive.name));
@@ -49,6 +53,13 @@ impl Builder<'_> {
         }
         let Some((matcher, directory)) = self.matcher(name, scope, directive) else { return };
         let mut dir = DirDraft::default();
+        let groups = match &matcher {
+            SectionMatcher::Regex(pattern) => self.match_variables(directive, pattern),
+            SectionMatcher::Path(path) | SectionMatcher::Wildcard(path) => {
+                dir.url_path = (scope == Scope::Location).then_some(*path);
+                Vec::new()
+            }
+        };
         let mut section = Context { scope, server: context.server, directory, dir: &mut dir };
         inner(self, &mut section);
         let config = self.finish_dir(dir);
@@ -60,7 +71,7 @@ impl Builder<'_> {
             }
             _ => None,
         };
-        let section = Part::new(Section { matcher, depth, config });
+        let section = Part::new(Section { matcher, depth, groups, config });
         match scope {
             Scope::Files => context.dir.files.push(section),
             Scope::Location => self.servers[context.server].sections.locations.push(section),
@@ -68,15 +79,36 @@ impl Builder<'_> {
         }
     }
 
+    /// The variables that named groups of a section's pattern set, and the numbers of the groups.
+    fn match_variables(
+        &mut self,
+        directive: &Directive<'_>,
+        pattern: &Pattern,
+    ) -> Vec<(Box<[u8]>, u32)> {
+        let mut groups = Vec::new();
+        for (name, number) in pattern.names(&self.pool) {
+            if number as usize >= GROUPS_MAX {
+                let message = format!("group `{name}` sets no variable: it is number {number}");
+                let hint = format!("name one of the first {} groups", GROUPS_MAX - 1);
+                self.report(directive, Finding::warning(message).hint(hint));
+            } else {
+                let variable = format!("MATCH_{}", name.to_ascii_uppercase());
+                groups.push((variable.into_bytes().into(), number));
+            }
+        }
+        groups
+    }
+
     /// Turns the draft of a section into what it says.
     pub(super) fn finish_dir(&mut self, dir: DirDraft) -> DirConfig {
-        let DirDraft { mut config, redirects, env_if, rewrite, rewrite_dir, files } = dir;
+        let DirDraft { mut config, redirects, env_if, edits, rewrite, rewrite_dir, files, url_path: _ } = dir;
         if let Some(place) = rewrite.orphan().map(|condition| condition.place) {
             let finding = Finding::warning("no `RewriteRule` follows this condition");
             self.report_place(place, "RewriteCond".len(), finding);
         }
         config.redirects = redirects.finish(self).into_iter().collect();
         config.env_if = env_if.finish().into_iter().collect();
+        config.edits = edits.finish();
         config.rewrite = rewrite_dir;
         if let Some(dir) = &mut config.rewrite {
             dir.rules = rewrite.finish(self).into_iter().collect();

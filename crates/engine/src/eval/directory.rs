@@ -83,6 +83,7 @@ impl Run<'_> {
                 Some(End::Internal)
             }
             End::Redirect(_) => Some(end),
+            End::Options | End::Server => None,
             End::Status(_) => {
                 self.rule = rule;
                 Some(end)

@@ -121,13 +121,13 @@ impl Run<'_> {
                 }
             }
             Attribute::Names(pattern) => {
-                self.for_each_request_field(|run, name| {
+                self.for_each_request_field(|run, name, value| {
                     if pattern
                         .find(pool, name, &mut run.work.matcher)
                         .is_ok_and(|found| found.is_some())
                     {
                         out.clear();
-                        run.write_request_field(name, out);
+                        out.extend_from_slice(value);
                     }
                 });
             }

@@ -46,7 +46,10 @@ impl Run<'_> {
     }
 
     /// Calls `visit` with each name and value: first those that were sent, then those that were added.
-    pub(super) fn for_each_request_field(&mut self, mut visit: impl FnMut(&mut Self, &[u8], &[u8])) {
+    pub(super) fn for_each_request_field(
+        &mut self,
+        mut visit: impl FnMut(&mut Self, &[u8], &[u8]),
+    ) {
         let fields = self.request.fields;
         let name_at = |number| fields.name(number).map(str::as_bytes);
         let was_sent_before = |name: &[u8], number| {
@@ -62,7 +65,8 @@ impl Run<'_> {
         }
         let edited = std::mem::take(&mut self.work.request);
         for (number, (name, value)) in edited.iter().enumerate() {
-            let is_first = !edited.iter().take(number).any(|(known, _)| known.eq_ignore_ascii_case(name));
+            let is_first =
+                !edited.iter().take(number).any(|(known, _)| known.eq_ignore_ascii_case(name));
             let was_sent = (0..).map_while(name_at).any(|sent| sent.eq_ignore_ascii_case(name));
             if !(is_first && was_sent) {
                 visit(self, name, value);

@@ -64,7 +64,7 @@ impl Run<'_> {
         if !on
             || self.server.rewrite.is_empty()
             || hop.rewriting_ended
-            || hop.uri.first() != Some(&b'/')
+            || hop.uri.first() != Some(&b'/') && !self.server.rewrite_options.allow_any_uri
         {
             return Translated::Declined;
         }

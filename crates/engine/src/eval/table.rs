@@ -32,6 +32,11 @@ impl Table {
         self.entries.clear();
     }
 
+    /// Whether nothing was set or taken out.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
     /// The first value of `name`.
     pub(crate) fn get(&self, name: &[u8]) -> Option<&[u8]> {
         self.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value)

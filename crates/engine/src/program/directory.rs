@@ -9,7 +9,8 @@ use milepost_http::path::EncodedSlashes;
 
 use crate::pool::Pool;
 use crate::program::{
-    Access, AliasList, EnvRules, FixedEnv, Part, RewriteList, RewriteOptions, Section,
+    Access, AliasList, Edits, EnvRules, ErrorDocument, FixedEnv, IfSection, Part, RewriteList,
+    RewriteOptions, Section, SectionAlias, SectionRedirect,
 };
 
 /// What one section says; merged, what all sections that apply to a request say.
@@ -36,8 +37,20 @@ pub(crate) struct DirConfig {
     pub(crate) env_if: Vec<Part<EnvRules>>,
     /// `SetEnv`, `PassEnv`, `UnsetEnv`
     pub(crate) env: Option<FixedEnv>,
+    /// `Header`, `RequestHeader`
+    pub(crate) edits: Edits,
+    /// `ErrorDocument`, by status.
+    pub(crate) error_documents: Vec<(u16, Part<ErrorDocument>)>,
     /// `<Files>` in this section.
     pub(crate) files: Vec<Part<Section>>,
+    /// `<If>` and its relatives in this section; merged, those that are still to be tried.
+    pub(crate) ifs: Vec<Part<IfSection>>,
+    /// `Redirect` without a URL-path
+    pub(crate) section_redirect: Option<Part<SectionRedirect>>,
+    /// `Alias` without a URL-path
+    pub(crate) section_alias: Option<Part<SectionAlias>>,
+    /// `AliasPreservePath`
+    pub(crate) preserve_path: Option<bool>,
 }
 
 /// What a section says about mod_rewrite; only sections with one of its directives have it.
@@ -132,7 +145,20 @@ impl DirConfig {
         if let Some(env) = &over.env {
             self.env.get_or_insert_default().merge(env);
         }
+        self.edits.merge(&over.edits);
+        for (status, document) in &over.error_documents {
+            self.error_documents.retain(|(known, _)| known != status);
+            self.error_documents.push((*status, document.clone()));
+        }
         self.files.extend(over.files.iter().cloned());
+        self.ifs.extend(over.ifs.iter().cloned());
+        if over.section_redirect.is_some() {
+            self.section_redirect.clone_from(&over.section_redirect);
+        }
+        if over.section_alias.is_some() {
+            self.section_alias.clone_from(&over.section_alias);
+        }
+        self.preserve_path = over.preserve_path.or(self.preserve_path);
     }
 }
 
@@ -141,8 +167,17 @@ impl DirConfig {
     pub(crate) fn adopt(&mut self, text: &Arc<Pool>) {
         self.redirects.iter_mut().for_each(|list| list.adopt(text));
         self.env_if.iter_mut().for_each(|list| list.adopt(text));
+        self.edits.adopt(text);
+        self.error_documents.iter_mut().for_each(|(_, document)| document.adopt(text));
         if let Some(rewrite) = &mut self.rewrite {
             rewrite.rules.iter_mut().for_each(|list| list.adopt(text));
+        }
+        self.section_redirect.iter_mut().for_each(|redirect| redirect.adopt(text));
+        for section in &mut self.ifs {
+            section.adopt(text);
+            if let Some(section) = Arc::get_mut(&mut section.value) {
+                section.config.adopt(text);
+            }
         }
         for section in &mut self.files {
             section.adopt(text);

@@ -1,0 +1,200 @@
+//! Takes a request from the end of its first pass to its answer: internal redirects, the documents of
+//! errors, the fields of the response.
+//!
+//! A document that fails gives way to the plain page of the first error, with the fields and variables of
+//! the request as it was then. But a `RewriteRule` that ends the request for a document makes it a new
+//! request in httpd's eyes, and its answer counts.
+//!
+//! Source: httpd 2.4.71 `modules/http/http_request.c`, `ap_die_r`, `internal_internal_redirect`;
+//! `modules/http/http_protocol.c`, `ap_send_error_response`.
+
+use super::edit::{Stage, Target, TooLong};
+use super::{Config, End, Hop, Run, has_control};
+use crate::program::DocumentKind;
+
+/// The methods that a file answers to.
+const ALLOWED: &[u8] = b"GET,HEAD,POST,OPTIONS";
+
+/// Why a request starts over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Why {
+    /// A rule of a directory sent it to another path, or `DirectoryIndex` did.
+    Rewritten,
+    /// It failed; what follows is the document of its error.
+    Failed,
+}
+
+/// How a request is answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// To the `Location` in `Work::answer`.
+    Redirect(u16),
+    /// The plain page of a status.
+    Status(u16),
+    /// The text in `Work::answer`.
+    Text(u16),
+    /// The file at `Hop::filename`.
+    File(u16),
+    /// The methods of the target.
+    Options,
+    /// `OPTIONS *`
+    Server,
+}
+
+impl Run<'_> {
+    /// What the server does before anything else: `early` changes, and `SetEnvIf`.
+    pub(super) fn read(&mut self, hop: &mut Hop, path: &[u8]) -> Result<(), End> {
+        hop.config = None;
+        let edits = &self.server.base.edits;
+        let early = Stage::Early;
+        self.run_edits(hop, &edits.request, Target::Request, early)
+            .and_then(|()| self.run_edits(hop, &edits.always, Target::Always, early))
+            .and_then(|()| self.run_edits(hop, &edits.success, Target::Success, early))
+            .map_err(|TooLong| End::Status(500))?;
+        self.set_env_of_server(hop, path);
+        Ok(())
+    }
+
+    /// Goes on until there is an answer.
+    pub(super) fn conclude(&mut self, hop: &mut Hop, mut end: End) -> Answer {
+        loop {
+            end = match end {
+                End::Internal => self.internal_redirect(hop, Why::Rewritten),
+                End::File => return Answer::File(hop.status),
+                End::Options => return Answer::Options,
+                End::Server => return Answer::Server,
+                End::Redirect(status) => {
+                    hop.fields.set(b"Location", &self.work.answer);
+                    match self.fail(hop, status) {
+                        Some(answer) => return answer,
+                        None => self.internal_redirect(hop, Why::Failed),
+                    }
+                }
+                End::Status(status) => match self.fail(hop, status) {
+                    Some(answer) => return answer,
+                    None => self.internal_redirect(hop, Why::Failed),
+                },
+            }
+        }
+    }
+
+    /// An error or a redirect. `None`: its document is at the path in `Work::answer`.
+    fn fail(&mut self, hop: &mut Hop, status: u16) -> Option<Answer> {
+        if hop.status != 200 {
+            if self.has_first {
+                std::mem::swap(hop, &mut self.work.first);
+            } else {
+                hop.status = status;
+            }
+            return Some(self.plain(hop));
+        }
+        hop.status = status;
+        let config = hop.config.clone();
+        let config = config.as_deref().unwrap_or(&self.server.base);
+        let document = config.error_documents.iter().find(|(known, _)| *known == status);
+        let Some((_, document)) = document else { return Some(self.plain(hop)) };
+        let pool = document.pool(&self.program.pool);
+        let (DocumentKind::Path(text) | DocumentKind::Url(text) | DocumentKind::Text(text)) =
+            document.value.kind
+        else {
+            return Some(self.plain(hop));
+        };
+        self.rule = Some((document.value.place, document.own_text().cloned()));
+        self.work.answer.clear();
+        self.work.answer.extend_from_slice(pool.get(text));
+        match document.value.kind {
+            DocumentKind::Path(_) => {
+                if !self.has_first {
+                    self.has_first = true;
+                    self.work.first.copy_from(hop);
+                }
+                hop.env.set(b"REQUEST_METHOD", self.method(hop));
+                hop.as_get = true;
+                None
+            }
+            DocumentKind::Url(_) => {
+                hop.status = 302;
+                hop.fields.set(b"Location", &self.work.answer);
+                Some(Answer::Redirect(302))
+            }
+            DocumentKind::Text(_) | DocumentKind::Default => Some(Answer::Text(status)),
+        }
+    }
+
+    /// The answer without a document.
+    fn plain(&mut self, hop: &Hop) -> Answer {
+        let location = hop.fields.get(b"Location").filter(|_| matches!(hop.status, 300..=399 | 500));
+        self.work.answer.clear();
+        self.work.answer.extend_from_slice(location.unwrap_or_default());
+        match location {
+            Some(_) => Answer::Redirect(hop.status),
+            None => Answer::Status(hop.status),
+        }
+    }
+
+    /// The response fields that an internal redirect takes along.
+    pub(super) fn keep_fields(&mut self, hop: &mut Hop, why: Why) {
+        let name: &[u8] = match why {
+            Why::Rewritten => b"Vary",
+            // The document of a redirect is sent with its status and its `Location`.
+            Why::Failed if (300..400).contains(&hop.status) => b"Location",
+            Why::Failed => b"",
+        };
+        let mut value = self.take_buffer();
+        let kept = hop.fields.get(name).map(|kept| value.extend_from_slice(kept)).is_some();
+        hop.fields.clear();
+        if kept {
+            hop.fields.set(name, &value);
+        }
+        self.put_buffer(value);
+    }
+
+    /// `RequestHeader`, once the file is known.
+    pub(super) fn edit_request(&mut self, hop: &mut Hop, config: &Config<'_>) {
+        let edits = &config.get().edits;
+        // A change that fails ends the changes, and that is all.
+        let _ = self.run_edits(hop, &edits.request, Target::Request, Stage::Late);
+    }
+
+    /// Makes the fields of the response, and looks whether they can be sent.
+    pub(super) fn finish(&mut self, hop: &mut Hop, answer: Answer) -> Answer {
+        let config = hop.config.clone();
+        let edits = &config.as_deref().unwrap_or(&self.server.base).edits;
+        let late = Stage::Late;
+        match answer {
+            Answer::Server => {}
+            Answer::File(_) | Answer::Options => {
+                if answer == Answer::Options {
+                    hop.fields.set(b"Allow", ALLOWED);
+                }
+                // A change that fails ends the changes of its list, and that is all.
+                let _ = self.run_edits(hop, &edits.always, Target::Always, late);
+                let _ = self.run_edits(hop, &edits.success, Target::Success, late);
+            }
+            Answer::Redirect(_) | Answer::Status(_) | Answer::Text(_) => {
+                // What was set for any response stays, out of reach; what was set for success goes.
+                let with_text = matches!(answer, Answer::Text(300..=399));
+                let location = hop.fields.get(b"Location").filter(|_| with_text).map(<[u8]>::to_vec);
+                std::mem::swap(&mut hop.fields, &mut self.work.always);
+                self.work.always.clear();
+                if let Some(location) = location {
+                    hop.fields.set(b"Location", &location);
+                }
+                if matches!(answer, Answer::Status(405 | 501) | Answer::Text(405 | 501)) {
+                    hop.fields.set(b"Allow", if hop.is_handled { ALLOWED } else { b"" });
+                }
+                let _ = self.run_edits(hop, &edits.always, Target::Always, late);
+            }
+        }
+        let fields = self.work.always.iter().chain(hop.fields.iter());
+        let location = &self.work.answer[..];
+        let redirect = matches!(answer, Answer::Redirect(_));
+        // A field value with a control byte never leaves httpd either (AH02430).
+        if fields.map(|(_, value)| value).any(has_control) || redirect && has_control(location) {
+            self.work.always.clear();
+            hop.fields.clear();
+            return Answer::Status(500);
+        }
+        answer
+    }
+}
