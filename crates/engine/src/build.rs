@@ -11,6 +11,9 @@ mod core;
 mod directives;
 mod edit;
 mod environment;
+mod expression;
+mod log;
+mod map;
 mod error_document;
 mod reader;
 mod report;
@@ -24,6 +27,7 @@ use std::sync::Arc;
 
 use crate::decision::Place;
 use crate::diagnostic::{Diagnostic, Severity};
+use crate::helper::Database;
 use crate::index::Lookup;
 use crate::outside::Outside;
 use crate::pool::{Pool, Str};
@@ -88,6 +92,8 @@ pub(crate) fn build_htaccess(
         last_flags: None,
         including: Vec::new(),
         noted: Vec::new(),
+        maps: map::MapDraft::default(),
+        databases: Vec::new(),
     };
     let mut dir = DirDraft::default();
     let mut context = Context {
@@ -120,6 +126,8 @@ struct Builder<'o> {
     including: Vec<PathBuf>,
     /// Directives that were accepted without effect, each noted once.
     noted: Vec<Vec<u8>>,
+    maps: map::MapDraft,
+    databases: Vec<Database>,
 }
 
 /// A server while its directives are read.
@@ -131,6 +139,7 @@ struct ServerDraft {
     path_aliases: alias::AliasDraft,
     rewrite_options: Option<RewriteOptions>,
     maps: HashMap<Box<[u8]>, Arc<Map>>,
+    database: map::DatabaseDraft,
     merge_slashes: Option<bool>,
     canonical_name: Option<bool>,
     recursion_max: Option<(u32, u32)>,
@@ -147,6 +156,8 @@ struct DirDraft {
     rewrite: rewrite::RewriteDraft,
     /// Made by the first directive of mod_rewrite.
     rewrite_dir: Option<RewriteDir>,
+    /// The path of a `<Location>`.
+    url_path: Option<Str>,
     files: Vec<crate::program::Part<crate::program::Section>>,
 }
 
@@ -187,6 +198,8 @@ impl<'o> Builder<'o> {
             last_flags: None,
             including: Vec::new(),
             noted: Vec::new(),
+            maps: map::MapDraft::default(),
+            databases: Vec::new(),
         }
     }
 
@@ -213,7 +226,11 @@ impl<'o> Builder<'o> {
         let settings = std::mem::take(&mut self.settings);
         let names = std::mem::take(&mut self.names);
         let hosts = Hosts::new(&pool, &servers);
-        Some(Program { pool, settings, servers, hosts, names, lookup: self.lookup })
+        let mut programs = std::mem::take(&mut self.maps.programs);
+        map::mark_programs(&mut programs, &servers);
+        let databases = std::mem::take(&mut self.databases);
+        let lookup = self.lookup;
+        Some(Program { pool, settings, servers, hosts, names, lookup, programs, databases })
     }
 
     /// A path of the configuration, made absolute.

@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::diagnostic::Diagnostic;
+use crate::helper::Database;
 
 /// The world outside, as the engine needs it. The server implements it over the file system; tests
 /// over a table.
@@ -26,7 +27,8 @@ pub trait Outside {
     /// When something is there that may not be looked at.
     fn stamp(&self, path: &Path) -> io::Result<Option<Stamp>>;
 
-    /// Takes what is wrong with a `.htaccess` file that a request met. Such requests end in a 500.
+    /// Takes what is wrong with a file that a request met: a `.htaccess`, after which the request ends
+    /// in a 500, or a map that has changed, in which the request finds nothing.
     fn report(&self, diagnostics: &[Diagnostic]);
 
     /// Tells what stands at `path`, following symbolic links.
@@ -40,6 +42,22 @@ pub trait Outside {
 
     /// Returns a number that nobody can guess, for `rnd:` maps.
     fn random(&self) -> u64;
+
+    /// Asks the program of a `prg:` map, by its number in [`crate::Site::map_programs`], for the value
+    /// of `key`, and appends it to `value`. False if the program says that there is none, or if it
+    /// cannot be asked. Without an implementation there are no programs.
+    fn ask_program(&self, program: usize, key: &[u8], value: &mut Vec<u8>) -> bool {
+        let _ = (program, key, value);
+        false
+    }
+
+    /// Asks a database for the value of `key`: the first column of a row that `sql` selects, any one
+    /// if there are several. Its `%s` stands for the key. Without an implementation there are no
+    /// databases.
+    fn query(&self, database: &Database, sql: &str, key: &[u8]) -> Option<Vec<u8>> {
+        let _ = (database, sql, key);
+        None
+    }
 
     /// Returns a variable of the process environment.
     fn environment(&self, name: &str) -> Option<String>;

@@ -4,6 +4,7 @@ use crate::build::{self, LoadOptions};
 use crate::decision::Decision;
 use crate::diagnostic::Diagnostic;
 use crate::eval::{self, Scratch};
+use crate::helper::MapProgram;
 use crate::lint;
 use crate::outside::Outside;
 use crate::program::Program;
@@ -37,9 +38,18 @@ impl Site {
         lint::lint(&self.program)
     }
 
+    pub(crate) fn program(&self) -> &Program {
+        &self.program
+    }
+
     /// The settings of the server itself.
     pub fn settings(&self) -> &Settings {
         &self.program.settings
+    }
+
+    /// The programs that `prg:` maps ask, to be started before the first request.
+    pub fn map_programs(&self) -> &[MapProgram] {
+        &self.program.programs
     }
 
     /// Decides what Apache would answer. Allocates nothing once `scratch` has grown to the requests

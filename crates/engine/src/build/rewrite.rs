@@ -1,22 +1,22 @@
 //! The directives of mod_rewrite.
 //!
 //! Source: httpd 2.4.71 `modules/mappers/mod_rewrite.c`, `cmd_rewriterule`, `cmd_rewritecond`,
-//! `cmd_rewriterule_setflag`, `cmd_rewritemap`, `cmd_rewriteoptions`.
+//! `cmd_rewriterule_setflag`, `cmd_rewriteoptions`.
 
 use std::sync::Arc;
 
 use milepost_pcre::Case;
-use milepost_syntax::{RawWords, Tree, Word, Words};
+use milepost_syntax::{RawWords, Word, Words};
 
-use super::reader::cannot_read;
 use super::report::{Finding, show};
 use super::{Builder, Context, DirDraft, Directive};
+use crate::expr;
 use crate::index::{Filing, Handle, Keys, Subject};
 use crate::pattern::{Pattern, Reach};
 use crate::pool::{Pool, Str};
 use crate::program::{
-    Comparison, Condition, Effect, Extra, FileTest, Flags, InternalMap, Map, Part, RewriteDir,
-    RewriteList, RewriteRule, Scope, Substitution, Test, TextMap,
+    Comparison, Condition, Effect, Extra, FileTest, Flags, Part, RewriteDir, RewriteList,
+    RewriteRule, Scope, Substitution, Test,
 };
 use crate::status;
 
@@ -135,10 +135,6 @@ impl Builder<'_> {
                 }
             }
         }
-        if input.text.eq_ignore_ascii_case(b"expr") {
-            let finding = Finding::error("expressions are not done yet in `RewriteCond`");
-            return self.report_at(directive, input.at, input.len, finding);
-        }
         let input_text = self.word(directive, input);
         let mut text = self.word(directive, pattern);
         let negated = self.pool.get(text).first() == Some(&b'!');
@@ -146,7 +142,12 @@ impl Builder<'_> {
             text = text.slice(1, text.len() - 1);
         }
         let mut handle = None;
+        let is_expression = input.text.eq_ignore_ascii_case(b"expr");
         let test = match self.plain_test(text) {
+            _ if is_expression => match self.expression_test(directive, pattern, negated) {
+                Some(test) => test,
+                None => return,
+            },
             Some(test) => test,
             None => match Pattern::new(&mut self.pool, text, case_of(no_case)) {
                 Ok((matcher, found)) => {
@@ -236,85 +237,6 @@ impl Builder<'_> {
             self.servers[context.server].rewrite_options = Some(options);
         }
         rewrite_dir(context.dir, &context.directory).options = Some(options);
-    }
-
-    /// `RewriteMap name type:source`
-    pub(super) fn rewrite_map(&mut self, directive: &Directive<'_>, context: &mut Context<'_>) {
-        if !self.server_only(directive, context) {
-            return;
-        }
-        let Some(words) = self.words(directive, 2, 3, "RewriteMap name type:source") else {
-            return;
-        };
-        let source = &words[1];
-        let (kind, argument) = match memchr::memchr(b':', &source.text) {
-            Some(colon) => (&source.text[..colon], &source.text[colon + 1..]),
-            None => (&b"txt"[..], &*source.text),
-        };
-        let map = match kind {
-            b"txt" | b"rnd" => self
-                .text_map(directive, source, argument)
-                .map(|map| if kind == b"rnd" { Map::Random(map) } else { Map::Text(map) }),
-            b"int" => {
-                let function = match argument {
-                    b"toupper" => Some(InternalMap::ToUpper),
-                    b"tolower" => Some(InternalMap::ToLower),
-                    b"escape" => Some(InternalMap::Escape),
-                    b"unescape" => Some(InternalMap::Unescape),
-                    _ => None,
-                };
-                if function.is_none() {
-                    let finding = Finding::error(format!(
-                        "no internal function is called {}",
-                        show(argument)
-                    ))
-                    .hint("toupper, tolower, escape or unescape");
-                    self.report_at(directive, source.at, source.len, finding);
-                }
-                function.map(Map::Internal)
-            }
-            b"dbm" | b"prg" | b"dbd" | b"fastdbd" => {
-                let finding =
-                    Finding::error(format!("maps of type {} are not done yet", show(kind)))
-                        .hint("done are txt:, rnd: and int:");
-                self.report_at(directive, source.at, source.len, finding);
-                None
-            }
-            _ => self.text_map(directive, source, &source.text).map(Map::Text),
-        };
-        if let Some(map) = map {
-            let name = words[0].text.to_vec().into_boxed_slice();
-            self.servers[context.server].maps.insert(name, Arc::new(map));
-        }
-    }
-
-    fn text_map(
-        &mut self,
-        directive: &Directive<'_>,
-        source: &Word<'_>,
-        path: &[u8],
-    ) -> Option<TextMap> {
-        let path = self.resolve(path);
-        match self.outside.read(&path) {
-            Ok(text) if text.len() <= milepost_syntax::SOURCE_BYTES_MAX => {
-                let file = self.pool.add_file(path, Arc::new(Tree::of_data(text)));
-                Some(TextMap::new(&self.pool, file))
-            }
-            Ok(_) => {
-                let message = format!(
-                    "{}: a map has at most {} bytes",
-                    path.display(),
-                    milepost_syntax::SOURCE_BYTES_MAX
-                );
-                self.report_at(directive, source.at, source.len, Finding::error(message));
-                None
-            }
-            Err(error) => {
-                let message = format!("map file {}: {}", path.display(), cannot_read(&error));
-                self.report_at(directive, source.at, source.len, Finding::error(message));
-                None
-            }
-        }
     }
 
     /// The draft that rules of this context go to.
@@ -414,6 +336,24 @@ impl Builder<'_> {
             self.last_flags = Some((word.text.to_vec(), options.flags, options.status));
         }
         Some(options)
+    }
+
+    /// The condition pattern of `RewriteCond expr`. A `!` at its start is the directive's, not the
+    /// expression's, and negates all of it.
+    fn expression_test(
+        &mut self,
+        directive: &Directive<'_>,
+        word: &Word<'_>,
+        negated: bool,
+    ) -> Option<Test> {
+        let skip = usize::from(negated);
+        match expr::Condition::parse(&word.text[skip..], self.dialect()) {
+            Ok(condition) => Some(Test::Expression(Box::new(condition))),
+            Err(error) => {
+                self.bad_expression(directive, word, skip, &error);
+                None
+            }
+        }
     }
 
     /// A condition pattern that is no regular expression.

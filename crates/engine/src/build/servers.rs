@@ -36,6 +36,7 @@ impl Builder<'_> {
             path_aliases,
             rewrite_options,
             maps,
+            database,
             merge_slashes,
             canonical_name,
             recursion_max,
@@ -47,6 +48,8 @@ impl Builder<'_> {
         server.rewrite = rewrite.finish(self).into_iter().collect();
         server.path_aliases = path_aliases.finish(self).into_iter().collect();
         server.maps = maps;
+        server.database = self.databases.len();
+        self.databases.push(database.finish(self.databases.first(), server.database));
         server.locations = sections.locations;
         server.directories = sections.directories;
         // Redirects outside sections run before the file is looked for, from a list of their own.

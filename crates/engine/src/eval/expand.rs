@@ -1,13 +1,13 @@
 //! Expands substitutions, test strings and variables: `$1`, `%1`, `%{VARIABLE}`, `${map:key|default}`.
 //!
-//! Source: httpd 2.4.71 `modules/mappers/mod_rewrite.c`, `do_expand`, `escape_backref`, `lookup_map`.
+//! Source: httpd 2.4.71 `modules/mappers/mod_rewrite.c`, `do_expand`, `escape_backref`.
 
 use milepost_http::path;
 use milepost_pcre::Captures;
 
 use super::{Hop, Run};
 use crate::pool::Pool;
-use crate::program::{BackrefEscape, InternalMap, Map};
+use crate::program::BackrefEscape;
 
 /// Deepest nesting of map calls in a key or a default.
 const DEPTH_MAX: usize = 16;
@@ -156,41 +156,6 @@ impl Run<'_> {
             self.expand_nested(hop, default, backrefs, escape, out, &mut origins, depth);
         }
     }
-
-    /// Appends the value of `key` in the map `name`; false if there is none or it is empty.
-    fn look_up(&self, name: &[u8], key: &[u8], out: &mut Vec<u8>) -> bool {
-        let pool = &self.program.pool;
-        let Some(map) = self.server.maps.get(name) else { return false };
-        match &**map {
-            Map::Text(map) => match map.get(pool, key) {
-                Some(value) => {
-                    out.extend_from_slice(value);
-                    !value.is_empty()
-                }
-                None => false,
-            },
-            Map::Random(map) => match map.get(pool, key) {
-                Some(value) => {
-                    let count = value.iter().filter(|&&byte| byte == b'|').count() + 1;
-                    let chosen = self.outside.random() as usize % count;
-                    out.extend_from_slice(
-                        value.split(|&byte| byte == b'|').nth(chosen).unwrap_or_default(),
-                    );
-                    true
-                }
-                None => false,
-            },
-            Map::Internal(function) => {
-                match function {
-                    InternalMap::ToUpper => out.extend(key.iter().map(u8::to_ascii_uppercase)),
-                    InternalMap::ToLower => out.extend(key.iter().map(u8::to_ascii_lowercase)),
-                    InternalMap::Escape => path::escape(key, out),
-                    InternalMap::Unescape => unescape_leniently(key, out),
-                }
-                true
-            }
-        }
-    }
 }
 
 /// `B` and its relatives.
@@ -257,24 +222,4 @@ fn find_outside_braces(text: &[u8], wanted: u8) -> Option<usize> {
         at += 1;
     }
     None
-}
-
-/// `ap_unescape_url` as `int:unescape` uses it: what cannot be decoded stays, and a zero byte ends it.
-fn unescape_leniently(text: &[u8], out: &mut Vec<u8>) {
-    let mut rest = text;
-    while let Some(at) = memchr::memchr(b'%', rest) {
-        out.extend_from_slice(&rest[..at]);
-        match path::hex_pair(&rest[at + 1..]) {
-            Some(0) => return,
-            Some(byte) => {
-                out.push(byte);
-                rest = &rest[at + 3..];
-            }
-            _ => {
-                out.push(b'%');
-                rest = &rest[at + 1..];
-            }
-        }
-    }
-    out.extend_from_slice(rest);
 }

@@ -1,0 +1,17 @@
+//! The tables behind `RewriteMap`: files of keys and values, read whole and kept as one hash table.
+//!
+//! Whatever its format, a file becomes a [`Table`]: the file's own bytes, and where in them each key
+//! and value stands. So a lookup costs the same in all of them, and a file of a million entries costs
+//! its bytes and sixteen more for each entry.
+
+mod berkeley;
+mod dbm;
+mod file;
+mod gdbm;
+mod sdbm;
+mod table;
+mod text;
+
+pub(crate) use dbm::{DbmError, DbmType};
+pub(crate) use file::{FileMap, Form, ReadError, Version};
+pub(crate) use table::Table;
