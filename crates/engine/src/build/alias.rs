@@ -44,11 +44,16 @@ impl Builder<'_> {
                 };
                 self.report_at(directive, words[0].at, words[0].len, finding);
             }
-            [only] if !context.scope.is_server() && (is_redirect(status)) => {
-                self.expression_form(directive, only);
+            [url] if !context.scope.is_server() && is_redirect(status) => {
+                self.section_redirect(directive, status, Some(url), context);
             }
             [path] => self.add_redirect(directive, status, path, None, context),
-            _ if !context.scope.is_server() => self.expression_form_without_url(directive),
+            _ if !context.scope.is_server() && !is_redirect(status) => {
+                self.section_redirect(directive, status, None, context);
+            }
+            _ if !context.scope.is_server() => {
+                self.report(directive, Finding::error("the URL to redirect to is missing"));
+            }
             _ => {
                 let finding =
                     Finding::error("the URL-path is missing").hint(format!("write `{usage}`"));
@@ -108,11 +113,15 @@ impl Builder<'_> {
         context.dir.config.redirect_relative = on.or(context.dir.config.redirect_relative);
     }
 
+    /// `Alias URL-path file-path`, or `Alias file-path` in a `<Location>`.
     pub(super) fn alias(&mut self, directive: &Directive<'_>, context: &mut Context<'_>) {
+        let Some(words) = self.words(directive, 1, 2, "Alias URL-path file-path") else { return };
+        if let [file] = words.as_slice() {
+            return self.section_alias(directive, file, context);
+        }
         if !self.server_only(directive, context) {
             return;
         }
-        let Some(words) = self.words(directive, 2, 2, "Alias URL-path file-path") else { return };
         let path = self.word(directive, &words[0]);
         let target = self.word(directive, &words[1]);
         let filing = AliasList::file_path(&mut self.pool, path);
@@ -197,19 +206,6 @@ impl Builder<'_> {
             }
             _ => true,
         }
-    }
-
-    /// `Redirect 301 URL` in a section redirects all of the section to an expression.
-    fn expression_form(&mut self, directive: &Directive<'_>, url: &Word<'_>) {
-        let finding = Finding::error("`Redirect` with a URL alone is not done yet in a section")
-            .hint(format!("write `RedirectMatch ^ {}`", String::from_utf8_lossy(&url.text)));
-        self.report_at(directive, url.at, url.len, finding);
-    }
-
-    fn expression_form_without_url(&mut self, directive: &Directive<'_>) {
-        let finding = Finding::error("`Redirect` with a status alone is not done yet in a section")
-            .hint("write `RedirectMatch status ^`");
-        self.report(directive, finding);
     }
 
     /// A word as text of the pool: in its file, if it stands there as it is.

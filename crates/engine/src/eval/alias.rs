@@ -41,8 +41,15 @@ impl<'r> Run<'r> {
         }
         let relative = config.get().redirect_relative == Some(true);
         let server = self.server;
+        if let Some(end) = self.try_section_redirect(hop, config) {
+            return Translated::End(end);
+        }
         if let Some(end) = self.try_redirects(&server.redirects, hop, relative) {
             return Translated::End(end);
+        }
+        match self.try_section_alias(hop, config) {
+            Translated::Declined => {}
+            done => return done,
         }
         for list in &server.path_aliases {
             let pool = list.pool(&self.program.pool);
@@ -55,6 +62,9 @@ impl<'r> Run<'r> {
 
     /// Redirects in sections.
     pub(super) fn fixup_alias(&mut self, hop: &mut Hop, config: &Config<'_>) -> Option<End> {
+        if let Some(end) = self.try_section_redirect(hop, config) {
+            return Some(end);
+        }
         let config = config.get();
         self.try_redirects(&config.redirects, hop, config.redirect_relative == Some(true))
     }
@@ -116,12 +126,7 @@ impl<'r> Run<'r> {
     fn redirect(&mut self, found: &Found<'_>, pool: &Pool, hop: &Hop, relative: bool) -> End {
         let status = found.rule.status;
         if !(300..400).contains(&status) {
-            return End::Status(match status {
-                // 0 is `OK` to httpd: the request goes on, with no file.
-                0 => 404,
-                200..600 if status::is_known(status) => status,
-                _ => 500,
-            });
+            return status_end(status);
         }
         let target = pool.get(found.rule.target);
         let mut answer = std::mem::take(&mut self.work.answer);
@@ -138,20 +143,36 @@ impl<'r> Run<'r> {
                     self.work.answer = answer;
                     return End::Status(500);
                 }
-                let uri = Uri::parse(&text);
-                let mut plain = self.take_buffer();
-                uri.write_without_query(&mut plain);
-                path::escape(&plain, &mut answer);
-                for (sign, part) in [(b'?', uri.query), (b'#', uri.fragment)] {
-                    if let Some(part) = part {
-                        answer.push(sign);
-                        answer.extend_from_slice(part);
-                    }
-                }
-                self.put_buffer(plain);
+                self.escape_target(&text, &mut answer);
                 self.put_buffer(text);
             }
         }
+        self.finish_redirect(status, answer, hop, relative)
+    }
+
+    /// Appends a target that was put together, escaped but for its query string and fragment.
+    pub(super) fn escape_target(&mut self, text: &[u8], answer: &mut Vec<u8>) {
+        let uri = Uri::parse(text);
+        let mut plain = self.take_buffer();
+        uri.write_without_query(&mut plain);
+        path::escape(&plain, answer);
+        for (sign, part) in [(b'?', uri.query), (b'#', uri.fragment)] {
+            if let Some(part) = part {
+                answer.push(sign);
+                answer.extend_from_slice(part);
+            }
+        }
+        self.put_buffer(plain);
+    }
+
+    /// Makes `answer` the answer: absolute, and with the query string of the request.
+    pub(super) fn finish_redirect(
+        &mut self,
+        status: u16,
+        mut answer: Vec<u8>,
+        hop: &Hop,
+        relative: bool,
+    ) -> End {
         if answer.first() == Some(&b'/') && !relative {
             let mut url = self.take_buffer();
             self.write_self_url(&mut url);
@@ -188,14 +209,26 @@ impl<'r> Run<'r> {
                 substitute(target, uri, captures, &mut hop.filename);
             }
         }
-        if hop.filename.first() != Some(&b'/') {
+        self.root_relative(&mut hop.filename);
+    }
+
+    /// Makes a path absolute: those that are not are below `ServerRoot`.
+    pub(super) fn root_relative(&self, path: &mut Vec<u8>) {
+        if path.first() != Some(&b'/') {
             let root = crate::build::path_to_bytes(&self.program.settings.server_root);
-            let mut absolute = root.to_vec();
-            absolute.push(b'/');
-            absolute.extend_from_slice(&hop.filename);
-            hop.filename = absolute;
+            path.splice(0..0, root.iter().copied().chain([b'/']));
         }
     }
+}
+
+/// The end of a request by a status that is no redirect.
+pub(super) fn status_end(status: u16) -> End {
+    End::Status(match status {
+        // 0 is `OK` to httpd: the request goes on, with no file.
+        0 => 404,
+        200..600 if status::is_known(status) => status,
+        _ => 500,
+    })
 }
 
 /// How many bytes of `uri` the URL-path `fake` covers: whole segments, a run of slashes being one.

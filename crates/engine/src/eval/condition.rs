@@ -74,6 +74,18 @@ impl Run<'_> {
             Test::Integer(comparison, text) => {
                 comparison.fits(number(&input).cmp(&number(pool.get(*text))))
             }
+            Test::Expression(expression) => {
+                // Its groups count only if it holds by itself.
+                let mut capture = std::mem::take(&mut self.work.expression);
+                capture.subject.clone_from(&self.work.condition.subject);
+                capture.groups = self.work.condition.groups;
+                let holds = self.holds(expression, hop, &mut capture);
+                if holds && !condition.negated {
+                    std::mem::swap(&mut self.work.condition, &mut capture);
+                }
+                self.work.expression = capture;
+                holds
+            }
             Test::File(test) => {
                 let path = bytes_to_path(&input);
                 match test {

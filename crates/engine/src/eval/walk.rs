@@ -4,17 +4,23 @@
 
 use std::sync::Arc;
 
-use super::{Config, Hop, MERGED_MAX, Run};
+use milepost_pcre::Captures;
+
+use super::table::Table;
+use super::{Config, Hop, MERGED_MAX, Run, if_walk};
 use crate::build::bytes_to_path;
 use crate::outside::FileKind;
-use crate::program::{Options, Override, Section, SectionMatcher};
+use crate::program::{DirConfig, Options, Override, Section, SectionMatcher};
 use crate::wildcard;
 
 /// Kinds of sections in the key of a merged configuration: the upper bits of a section's number.
 const DIRECTORY: u32 = 0;
-const FILES: u32 = 1 << 30;
-const LOCATION: u32 = 2 << 30;
-const HTACCESS: u32 = 3 << 30;
+const FILES: u32 = 1 << 29;
+const LOCATION: u32 = 2 << 29;
+const HTACCESS: u32 = 3 << 29;
+pub(super) const IF: u32 = 4 << 29;
+/// What follows are `<If>` sections inside those before it.
+pub(super) const LEVEL: u32 = 5 << 29;
 const NUMBER: u32 = FILES - 1;
 
 /// What a walk down the directories has come to.
@@ -29,13 +35,11 @@ struct Walk {
 
 impl<'r> Run<'r> {
     /// The configuration for a URL-path, before its file is known.
-    pub(super) fn location_config(&mut self, hop: &Hop) -> Config<'r> {
-        if self.server.locations.is_empty() {
-            return Config::Base(&self.server.base);
-        }
+    pub(super) fn location_config(&mut self, hop: &mut Hop) -> Config<'r> {
         self.work.sections.clear();
         self.add_locations(hop);
-        self.merged()
+        let config = self.merged();
+        self.add_ifs(config, hop)
     }
 
     /// The configuration for the file at `hop.filename`: finds the file, splits the path info off.
@@ -48,7 +52,8 @@ impl<'r> Run<'r> {
         self.add_directories(hop)?;
         self.add_files(hop);
         self.add_locations(hop);
-        Ok(self.merged())
+        let config = self.merged();
+        Ok(self.add_ifs(config, hop))
     }
 
     /// Looks at the path, and at what is above it until something is there.
@@ -87,7 +92,7 @@ impl<'r> Run<'r> {
 
     /// Walks from the root to the file's directory: sections of each directory, then its `.htaccess`;
     /// last the sections with a regular expression.
-    fn add_directories(&mut self, hop: &Hop) -> Result<(), u16> {
+    fn add_directories(&mut self, hop: &mut Hop) -> Result<(), u16> {
         if self.server.directories.is_empty() || hop.filename.first() != Some(&b'/') {
             return Ok(());
         }
@@ -97,12 +102,12 @@ impl<'r> Run<'r> {
         if is_directory && path.last() != Some(&b'/') {
             path.push(b'/');
         }
-        let result = self.walk_directories(&path, &hop.filename);
+        let result = self.walk_directories(&path, hop);
         self.put_buffer(path);
         result
     }
 
-    fn walk_directories(&mut self, path: &[u8], filename: &[u8]) -> Result<(), u16> {
+    fn walk_directories(&mut self, path: &[u8], hop: &mut Hop) -> Result<(), u16> {
         let base = &self.server.base;
         let mut walk = Walk { options: base.options, allowed: None, next: 0, depth: 0 };
         let mut end = 0;
@@ -129,8 +134,9 @@ impl<'r> Run<'r> {
             if let SectionMatcher::Regex(pattern) = &section.value.matcher {
                 let pool = &self.program.pool;
                 // The whole file name is searched, not its directory alone.
-                let found = pattern.find(pool, filename, &mut self.work.matcher);
-                if found.is_ok_and(|found| found.is_some()) {
+                let found = pattern.find(pool, &hop.filename, &mut self.work.matcher);
+                if let Ok(Some(captures)) = found {
+                    set_groups(&section.value, &hop.filename, &captures, &mut hop.env);
                     self.work.sections.push(DIRECTORY | number);
                 }
             }
@@ -171,7 +177,7 @@ impl<'r> Run<'r> {
         Ok(())
     }
 
-    fn add_files(&mut self, hop: &Hop) {
+    fn add_files(&mut self, hop: &mut Hop) {
         if hop.kind == Some(FileKind::Directory) {
             return;
         }
@@ -183,9 +189,13 @@ impl<'r> Run<'r> {
             let covers = match &section.value.matcher {
                 SectionMatcher::Path(path) => pool.get(*path) == name,
                 SectionMatcher::Wildcard(pattern) => wildcard::matches(pool.get(*pattern), name),
-                SectionMatcher::Regex(pattern) => pattern
-                    .find(pool, name, &mut self.work.matcher)
-                    .is_ok_and(|found| found.is_some()),
+                SectionMatcher::Regex(pattern) => {
+                    let found = pattern.find(pool, name, &mut self.work.matcher).unwrap_or(None);
+                    if let Some(captures) = &found {
+                        set_groups(&section.value, name, captures, &mut hop.env);
+                    }
+                    found.is_some()
+                }
             };
             if covers {
                 self.work.sections.push(FILES | number);
@@ -193,7 +203,7 @@ impl<'r> Run<'r> {
         }
     }
 
-    fn add_locations(&mut self, hop: &Hop) {
+    fn add_locations(&mut self, hop: &mut Hop) {
         let pool = &self.program.pool;
         for (section, number) in self.server.locations.iter().zip(0..) {
             let covers = match &section.value.matcher {
@@ -201,9 +211,14 @@ impl<'r> Run<'r> {
                 SectionMatcher::Wildcard(pattern) => {
                     wildcard::matches(pool.get(*pattern), &hop.uri)
                 }
-                SectionMatcher::Regex(pattern) => pattern
-                    .find(pool, &hop.uri, &mut self.work.matcher)
-                    .is_ok_and(|found| found.is_some()),
+                SectionMatcher::Regex(pattern) => {
+                    let found = pattern.find(pool, &hop.uri, &mut self.work.matcher);
+                    let found = found.unwrap_or(None);
+                    if let Some(captures) = &found {
+                        set_groups(&section.value, &hop.uri, captures, &mut hop.env);
+                    }
+                    found.is_some()
+                }
             };
             if covers {
                 self.work.sections.push(LOCATION | number);
@@ -217,12 +232,8 @@ impl<'r> Run<'r> {
         if self.work.sections.is_empty() {
             return Config::Base(&server.base);
         }
-        // The key ends with the server's number.
-        self.work.sections.push(self.server_number);
-        let known = self.work.merged.get(&self.work.sections[..]).cloned();
-        self.work.sections.pop();
-        if let Some(config) = known {
-            return Config::Merged(config);
+        if let Some(config) = self.known() {
+            return config;
         }
         let mut config = server.base.clone();
         for &section in &self.work.sections {
@@ -241,6 +252,30 @@ impl<'r> Run<'r> {
                 }
             }
         }
+        self.remember(config)
+    }
+
+    /// As [`Run::merged`], for `config` and the `<If>` sections that the key names from `from` on.
+    pub(super) fn merged_with(&mut self, config: Config<'r>, from: usize) -> Config<'r> {
+        if let Some(config) = self.known() {
+            return config;
+        }
+        let mut merged = config.get().clone();
+        let chosen = self.work.sections[from..].iter().map(|section| section & NUMBER);
+        if_walk::merge_ifs(&mut merged, chosen);
+        self.remember(merged)
+    }
+
+    /// The configuration that the collected sections were merged into before.
+    fn known(&mut self) -> Option<Config<'r>> {
+        // The key ends with the server's number.
+        self.work.sections.push(self.server_number);
+        let known = self.work.merged.get(&self.work.sections[..]).cloned();
+        self.work.sections.pop();
+        known.map(Config::Merged)
+    }
+
+    fn remember(&mut self, config: DirConfig) -> Config<'r> {
         let config = Arc::new(config);
         if self.work.merged.len() >= MERGED_MAX {
             self.work.merged.clear();
@@ -249,6 +284,15 @@ impl<'r> Run<'r> {
         key.push(self.server_number);
         self.work.merged.insert(key.into(), Arc::clone(&config));
         Config::Merged(config)
+    }
+}
+
+/// Sets `MATCH_NAME` for each named group that took part in a match.
+fn set_groups(section: &Section, subject: &[u8], captures: &Captures, env: &mut Table) {
+    for (name, number) in &section.groups {
+        if let Some(span) = captures.get(*number as usize) {
+            env.set(name, &subject[span]);
+        }
     }
 }
 

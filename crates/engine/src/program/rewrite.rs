@@ -143,6 +143,8 @@ pub(crate) enum Test {
     /// `-eq n` and its like.
     Integer(Comparison, Str),
     File(FileTest),
+    /// `RewriteCond expr`
+    Expression(Box<crate::expr::Condition>),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

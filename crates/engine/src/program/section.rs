@@ -10,6 +10,8 @@ pub(crate) struct Section {
     pub(crate) matcher: SectionMatcher,
     /// Slashes in the path of a `<Directory>`; none for regular expressions and other sections.
     pub(crate) depth: Option<usize>,
+    /// The variables that named groups of its regular expression set, and the numbers of the groups.
+    pub(crate) groups: Vec<(Box<[u8]>, u32)>,
     pub(crate) config: DirConfig,
 }
 
@@ -20,7 +22,7 @@ pub(crate) enum SectionMatcher {
     Path(Str),
     /// A pattern with `*`, `?` and `[…]` that a slash does not match.
     Wildcard(Str),
-    /// A regular expression, with the numbers of its named groups.
+    /// A regular expression.
     Regex(Box<Pattern>),
 }
 
@@ -37,6 +39,8 @@ pub(crate) enum Scope {
     Location,
     /// In a `<Files>`, `<FilesMatch>`.
     Files,
+    /// In an `<If>`, `<ElseIf>` or `<Else>`.
+    If,
     /// In a `.htaccess` file.
     Htaccess,
 }
