@@ -58,6 +58,16 @@ impl<'s> Rule<'s> {
         self.pool.path(self.place.file)
     }
 
+    /// A number of the directive among those of the site, as long as [`Rule::is_lasting`].
+    pub fn id(&self) -> (u32, u32) {
+        (self.place.file, self.place.offset)
+    }
+
+    /// Whether the directive belongs to the site itself, and not to a `.htaccess` file.
+    pub fn is_lasting(&self) -> bool {
+        self.file().file_name().is_none_or(|name| name != ".htaccess")
+    }
+
     /// The line that it begins on, from 1. Costs a pass over the file.
     pub fn line(&self) -> u32 {
         self.pool.describe(self.place).1

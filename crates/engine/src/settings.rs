@@ -4,6 +4,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::log::LogSettings;
+
 /// The server-wide settings of a site, with Apache's defaults where nothing was said.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
@@ -27,6 +29,8 @@ pub struct Settings {
     pub field_bytes_max: usize,
     /// `ListenBacklog`; default 511.
     pub listen_backlog: i32,
+    /// `CustomLog` and the like.
+    pub logs: LogSettings,
     /// `ServerAdmin`.
     pub server_admin: Option<String>,
 }
@@ -44,6 +48,7 @@ impl Default for Settings {
             fields_max: 100,
             field_bytes_max: 8190,
             listen_backlog: 511,
+            logs: LogSettings::default(),
             server_admin: None,
         }
     }

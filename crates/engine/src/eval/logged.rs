@@ -1,0 +1,60 @@
+//! What a log line shows of the request that was decided last.
+
+use std::net::SocketAddr;
+
+use super::{Scratch, identity};
+use crate::site::Site;
+
+/// The last decision that a scratch was used for, as its log shows it.
+#[derive(Clone, Copy)]
+pub struct Logged<'s> {
+    site: &'s Site,
+    scratch: &'s Scratch,
+    server: usize,
+}
+
+impl Site {
+    /// Looks back at the request that `scratch` has decided, which came in at `local`.
+    pub fn logged<'s>(&'s self, local: SocketAddr, scratch: &'s Scratch) -> Logged<'s> {
+        let server = identity::select(self.program(), local, &scratch.host);
+        Logged { site: self, scratch, server }
+    }
+}
+
+impl<'s> Logged<'s> {
+    /// The number of the server that answered: 0 is the main server.
+    pub fn server(&self) -> usize {
+        self.server
+    }
+
+    /// The name of the server, if it has one.
+    pub fn server_name(&self) -> Option<&'s [u8]> {
+        let program = self.site.program();
+        program.servers[self.server].name.map(|name| program.pool.get(name.host))
+    }
+
+    /// The port of `ServerName`, if it has one.
+    pub fn server_port(&self) -> Option<u16> {
+        self.site.program().servers[self.server].name?.port
+    }
+
+    /// The name that the request used, unless `UseCanonicalName` says otherwise.
+    pub fn requested_name(&self) -> Option<&'s [u8]> {
+        let canonical = self.site.program().servers[self.server].canonical_name;
+        if canonical || self.scratch.host.is_empty() {
+            self.server_name()
+        } else {
+            Some(&self.scratch.host)
+        }
+    }
+
+    /// A variable, as `SetEnvIf` and the rules have left it.
+    pub fn variable(&self, name: &[u8]) -> Option<&'s [u8]> {
+        self.scratch.hop.env.get(name)
+    }
+
+    /// The name of the file, or what stood in its place.
+    pub fn file(&self) -> &'s [u8] {
+        &self.scratch.hop.filename
+    }
+}
