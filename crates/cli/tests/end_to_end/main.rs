@@ -9,6 +9,7 @@ mod clients;
 mod documented;
 mod failures;
 mod help;
+mod manual;
 mod measured;
 mod page;
 mod support;
