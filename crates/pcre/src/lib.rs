@@ -76,7 +76,7 @@ impl Regex {
     /// # Errors
     /// [`CompileError`] with PCRE2's own words.
     pub fn without_jit(pattern: &[u8], case: Case) -> Result<Regex, CompileError> {
-        let mut options = sys::PCRE2_DOTALL | sys::PCRE2_DOLLAR_ENDONLY;
+        let mut options = sys::PCRE2_DOTALL | sys::PCRE2_DOLLAR_ENDONLY | sys::PCRE2_DUPNAMES;
         if case == Case::Insensitive {
             options |= sys::PCRE2_CASELESS;
         }

@@ -120,12 +120,12 @@ impl Builder<'_> {
                 .hint("write `RewriteCond test-string pattern [flags]`");
             return self.report(directive, finding);
         };
-        let (mut or, mut no_case) = (false, false);
+        let (mut or, mut no_case, mut no_vary) = (false, false, false);
         for (name, value, at, len) in self.flag_list(directive, flag_words.first()) {
             match name.to_ascii_lowercase().as_slice() {
                 b"or" | b"ornext" => or = true,
                 b"nc" | b"nocase" => no_case = true,
-                b"nv" | b"novary" => {}
+                b"nv" | b"novary" => no_vary = true,
                 _ => {
                     let shown =
                         if value.is_empty() { name } else { [name, b"=".to_vec(), value].concat() };
@@ -174,6 +174,7 @@ impl Builder<'_> {
             negated,
             or,
             no_case,
+            no_vary,
             place: directive.place,
         });
         draft.waiting += 1;
@@ -490,20 +491,22 @@ impl RuleOptions {
 
     /// `R`, `R=permanent`, `R=301`; with a status that is no redirect it acts like `F`.
     fn redirect(&mut self, value: &[u8]) -> Result<(), Finding> {
-        self.status = match value.to_ascii_lowercase().as_slice() {
-            b"" | b"temp" => 302,
-            b"permanent" => 301,
-            b"seeother" => 303,
+        self.flags.set(Flags::FORCED);
+        match value.to_ascii_lowercase().as_slice() {
+            b"permanent" => self.status = 301,
+            b"temp" => self.status = 302,
+            b"seeother" => self.status = 303,
             [b'0'..=b'9', ..] => {
                 let code =
                     std::str::from_utf8(value).ok().and_then(|text| text.parse::<u16>().ok());
-                code.filter(|code| status::is_known(*code)).ok_or_else(|| {
+                self.status = code.filter(|code| status::is_known(*code)).ok_or_else(|| {
                     Finding::error(format!("{} is no status of HTTP", show(value)))
                         .hint("write 301, 302, 303, 307 or 308")
-                })?
+                })?;
             }
-            _ => 302,
-        };
+            // Nothing, or a word that means nothing: what an earlier flag said stays.
+            _ => {}
+        }
         self.flags.set(if (300..400).contains(&self.status) {
             Flags::REDIRECT
         } else {

@@ -49,6 +49,7 @@ impl Run<'_> {
         let answer = std::mem::take(&mut self.work.answer);
         let condition = std::mem::take(&mut self.work.condition);
         let candidates = std::mem::take(&mut self.work.candidates);
+        let seen = std::mem::take(&mut self.work.seen);
         self.note(None, |_| Event::Subrequest { target: target.to_vec() });
         self.subrequests += 1;
         let end = match ahead {
@@ -68,6 +69,7 @@ impl Run<'_> {
         };
         self.subrequests -= 1;
         self.work.candidates = candidates;
+        self.work.seen = seen;
         self.work.condition = condition;
         self.work.answer = answer;
         self.rule = rule;

@@ -123,7 +123,8 @@ impl Run<'_> {
 
     /// The answer without a document.
     fn plain(&mut self, hop: &Hop) -> Answer {
-        let location = hop.fields.get(b"Location").filter(|_| matches!(hop.status, 300..=399 | 500));
+        let location =
+            hop.fields.get(b"Location").filter(|_| matches!(hop.status, 300..=399 | 500));
         self.work.answer.clear();
         self.work.answer.extend_from_slice(location.unwrap_or_default());
         match location {
@@ -174,7 +175,8 @@ impl Run<'_> {
             Answer::Redirect(_) | Answer::Status(_) | Answer::Text(_) => {
                 // What was set for any response stays, out of reach; what was set for success goes.
                 let with_text = matches!(answer, Answer::Text(300..=399));
-                let location = hop.fields.get(b"Location").filter(|_| with_text).map(<[u8]>::to_vec);
+                let location =
+                    hop.fields.get(b"Location").filter(|_| with_text).map(<[u8]>::to_vec);
                 std::mem::swap(&mut hop.fields, &mut self.work.always);
                 self.work.always.clear();
                 if let Some(location) = location {

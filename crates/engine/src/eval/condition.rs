@@ -22,8 +22,15 @@ impl Run<'_> {
         backrefs: Backrefs<'_>,
     ) -> bool {
         let mut at = 0;
+        self.work.seen.start();
+        let mut kept = 0;
         while let Some(condition) = conditions.get(at) {
             let holds = self.condition_holds(condition, hop, backrefs);
+            // Another condition of the group decides, or the field shall not be named.
+            if condition.no_vary || condition.or && !holds {
+                self.work.seen.forget(kept);
+            }
+            kept = self.work.seen.mark();
             at += 1;
             if condition.or {
                 if holds {
@@ -34,9 +41,12 @@ impl Run<'_> {
                     at += 1;
                 }
             } else if !holds {
+                self.work.seen.start();
+                self.work.seen.stop();
                 return false;
             }
         }
+        self.work.seen.stop();
         true
     }
 

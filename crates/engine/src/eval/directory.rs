@@ -71,6 +71,7 @@ impl Run<'_> {
         match end {
             End::File => {
                 std::mem::swap(hop, &mut sub);
+                hop.status = sub.status;
                 hop.subrequest = false;
                 hop.as_get = sub.as_get;
                 Some(End::File)

@@ -68,13 +68,7 @@ impl Run<'_> {
         }
     }
 
-    fn edit_applies(
-        &self,
-        hop: &Hop,
-        condition: EditCondition,
-        pool: &Pool,
-        stage: Stage,
-    ) -> bool {
+    fn edit_applies(&self, hop: &Hop, condition: EditCondition, pool: &Pool, stage: Stage) -> bool {
         match condition {
             EditCondition::Early => stage == Stage::Early,
             _ if stage == Stage::Early => false,
@@ -103,13 +97,17 @@ impl Run<'_> {
                 let by = pool.get(*by);
                 return self.replace(table, name, (pattern, pool), by, *all);
             }
-            Action::Set(value) => self.with_value(hop, value, pool, |_, value| table.set(name, value)),
+            Action::Set(value) => {
+                self.with_value(hop, value, pool, |_, value| table.set(name, value))
+            }
             Action::SetIfEmpty(value) => {
                 if table.get(name).is_none() {
                     self.with_value(hop, value, pool, |_, value| table.set(name, value));
                 }
             }
-            Action::Add(value) => self.with_value(hop, value, pool, |_, value| table.add(name, value)),
+            Action::Add(value) => {
+                self.with_value(hop, value, pool, |_, value| table.add(name, value))
+            }
             Action::Append(value) => {
                 self.with_value(hop, value, pool, |_, value| table.merge(name, value));
             }

@@ -11,8 +11,9 @@ use milepost_pcre::Captures;
 
 use super::identity::write_text;
 use super::{Config, Hop, Run, alias, variable};
+use crate::expr::Capture;
 use crate::pool::Pool;
-use crate::program::{Attribute, EnvChange, EnvRule, EnvRules, Part};
+use crate::program::{Attribute, EnvChange, EnvRule, EnvRules, EnvTest, Part};
 
 impl Run<'_> {
     /// `SetEnvIf` of the server, for a path that is still encoded.
@@ -74,19 +75,35 @@ impl Run<'_> {
 
     fn run_env_rules(&mut self, lists: &[Part<EnvRules>], hop: &mut Hop, path: &[u8]) {
         let mut value = self.take_buffer();
+        // What an expression finds stays for the values of those after it.
+        let mut capture = std::mem::take(&mut self.work.expression);
+        capture.subject.clear();
+        capture.groups = Captures::default();
         for list in lists {
             let pool = list.pool(&self.program.pool);
-            for rule in &list.value.rules {
-                if !rule.again {
-                    value.clear();
-                    self.write_attribute(&rule.looks_at, pool, hop, path, &mut value);
-                }
-                let found = rule.pattern.find(pool, &value, &mut self.work.matcher);
-                if let Ok(Some(captures)) = found {
-                    self.change_env(rule, pool, hop, &value, &captures);
+            for EnvRule { test, changes } in &list.value.rules {
+                match test {
+                    EnvTest::Pattern { looks_at, again, pattern, has_groups } => {
+                        if !again {
+                            value.clear();
+                            self.write_attribute(looks_at, pool, hop, path, &mut value);
+                        }
+                        let found = pattern.find(pool, &value, &mut self.work.matcher);
+                        let Ok(Some(groups)) = found else { continue };
+                        capture.subject.clone_from(&value);
+                        capture.groups = groups;
+                        self.change_env(changes, pool, hop, has_groups.then_some(&capture));
+                    }
+                    EnvTest::Expression(condition) => {
+                        if self.holds(condition, hop, &mut capture) {
+                            self.change_env(changes, pool, hop, Some(&capture));
+                        }
+                        self.add_vary(hop);
+                    }
                 }
             }
         }
+        self.work.expression = capture;
         self.put_buffer(value);
     }
 
@@ -134,23 +151,21 @@ impl Run<'_> {
         }
     }
 
+    /// Sets and removes variables; `$0` to `$9` in values are the groups of `capture`, if there is one.
     fn change_env(
         &mut self,
-        rule: &EnvRule,
+        changes: &[EnvChange],
         pool: &Pool,
         hop: &mut Hop,
-        subject: &[u8],
-        captures: &Captures,
+        capture: Option<&Capture>,
     ) {
-        for change in &rule.changes {
-            match *change {
-                EnvChange::Unset(name) => hop.env.remove(pool.get(name)),
-                EnvChange::Set(name, value) if !rule.has_groups => {
-                    hop.env.set(pool.get(name), pool.get(value));
-                }
-                EnvChange::Set(name, value) => {
+        for change in changes {
+            match (*change, capture) {
+                (EnvChange::Unset(name), _) => hop.env.remove(pool.get(name)),
+                (EnvChange::Set(name, value), None) => hop.env.set(pool.get(name), pool.get(value)),
+                (EnvChange::Set(name, value), Some(Capture { subject, groups })) => {
                     let mut text = self.take_buffer();
-                    if alias::substitute(pool.get(value), subject, captures, &mut text) {
+                    if alias::substitute(pool.get(value), subject, groups, &mut text) {
                         hop.env.set(pool.get(name), &text);
                     }
                     self.put_buffer(text);

@@ -23,8 +23,17 @@ struct InRequest<'a, 'r> {
 
 impl Run<'_> {
     /// Whether a condition holds. One that cannot be evaluated does not.
-    pub(super) fn holds(&mut self, condition: &Condition, hop: &Hop, capture: &mut Capture) -> bool {
-        condition.holds(&mut InRequest { run: self, hop }, capture).unwrap_or(false)
+    pub(super) fn holds(
+        &mut self,
+        condition: &Condition,
+        hop: &Hop,
+        capture: &mut Capture,
+    ) -> bool {
+        let before = self.work.seen.is_wanted();
+        self.work.seen.resume(true);
+        let holds = condition.holds(&mut InRequest { run: self, hop }, capture).unwrap_or(false);
+        self.work.seen.resume(before);
+        holds
     }
 
     /// Appends a text, its variables replaced.
@@ -38,6 +47,20 @@ impl Run<'_> {
         out: &mut Vec<u8>,
     ) -> Result<(), EvalError> {
         template.write(&mut InRequest { run: self, hop }, out)
+    }
+
+    /// As [`Run::write_template`], where `$0` to `$9` are the groups of a match.
+    ///
+    /// # Errors
+    /// [`EvalError`]
+    pub(super) fn write_template_with(
+        &mut self,
+        template: &Template,
+        hop: &Hop,
+        capture: &mut Capture,
+        out: &mut Vec<u8>,
+    ) -> Result<(), EvalError> {
+        template.write_with(&mut InRequest { run: self, hop }, capture, out)
     }
 }
 
@@ -59,14 +82,23 @@ impl Context for InRequest<'_, '_> {
             "REQUEST_STATUS" => write_text(out, format_args!("{}", hop.status)),
             // The owner of the file is not known here.
             "SCRIPT_GROUP" | "SCRIPT_USER" => {}
-            name => run.variable(hop, name.as_bytes(), out),
+            name => {
+                // Whether it was sent or not, the answer depends on it.
+                if let Some(field) = field_of(name) {
+                    run.work.seen.add(field);
+                }
+                run.variable(hop, name.as_bytes(), out);
+            }
         }
     }
 
     fn look_up(&mut self, table: Table, name: &[u8], out: &mut Vec<u8>) {
         let InRequest { run, hop } = self;
         let value = match table {
-            Table::Request => {
+            Table::Request | Table::RequestUnseen => {
+                if table == Table::Request {
+                    run.work.seen.add(name);
+                }
                 run.write_request_field(name, out);
                 return;
             }
@@ -127,4 +159,17 @@ impl Context for InRequest<'_, '_> {
     fn put_buffer(&mut self, buffer: Vec<u8>) {
         self.run.put_buffer(buffer);
     }
+}
+
+/// The request field that a variable stands for.
+fn field_of(variable: &str) -> Option<&'static [u8]> {
+    Some(match variable {
+        "HTTP_ACCEPT" => b"Accept",
+        "HTTP_COOKIE" => b"Cookie",
+        "HTTP_FORWARDED" => b"Forwarded",
+        "HTTP_PROXY_CONNECTION" => b"Proxy-Connection",
+        "HTTP_REFERER" => b"Referer",
+        "HTTP_USER_AGENT" => b"User-Agent",
+        _ => return None,
+    })
 }

@@ -65,8 +65,13 @@ impl Run<'_> {
     /// The port of the server, as URLs to itself have it.
     pub(super) fn server_port(&self) -> u16 {
         let configured = self.server.name.and_then(|name| name.port);
-        let port =
-            if self.server.canonical_name { configured } else { self.host_port.or(configured) };
+        // The port of the Host field is lost on the way to internal redirects and subrequests.
+        let first = self.redirects == 0 && self.subrequests == 0;
+        let port = if self.server.canonical_name {
+            configured
+        } else {
+            self.host_port.filter(|_| first).or(configured)
+        };
         port.unwrap_or(self.default_port())
     }
 

@@ -48,7 +48,6 @@ struct Place<'l> {
 /// The state that rules leave for the hook.
 #[derive(Default)]
 struct Marks {
-    redirect: Option<u16>,
     proxy: bool,
     pass_through: bool,
     /// The last substituting rule allows any file system path.
@@ -79,17 +78,19 @@ impl Run<'_> {
             Passed::Unchanged => Translated::Declined,
             // There is no proxy in this server: httpd without mod_proxy says the same.
             Passed::Changed { .. } if marks.proxy => Translated::End(End::Status(403)),
-            Passed::Changed { no_escape } => match absolute(&hop.filename) {
-                Some((skip, _)) => {
-                    self.external_redirect(hop, skip, no_escape, &sent_args, marks.redirect)
-                }
-                None if marks.pass_through && has_blank_or_control(&hop.args) => {
+            Passed::Changed { .. } if marks.pass_through => {
+                if has_blank_or_control(&hop.args) {
                     Translated::End(End::Status(403))
-                }
-                None if marks.pass_through => {
+                } else if hop.filename.first() != Some(&b'/') {
+                    // A URL is no path for what comes next.
+                    Translated::End(End::Status(400))
+                } else {
                     hop.uri.clone_from(&hop.filename);
                     Translated::Declined
                 }
+            }
+            Passed::Changed { no_escape } => match absolute(&hop.filename) {
+                Some((skip, _)) => self.external_redirect(hop, skip, no_escape, &sent_args),
                 None => self.local_path(hop, &marks),
             },
         };
@@ -133,7 +134,7 @@ impl Run<'_> {
             Passed::Changed { no_escape } => match absolute(&hop.filename) {
                 Some((skip, _)) => {
                     self.rebase_redirect(hop, dir, skip);
-                    match self.external_redirect(hop, skip, no_escape, &sent_args, marks.redirect) {
+                    match self.external_redirect(hop, skip, no_escape, &sent_args) {
                         Translated::End(end) => Some(end),
                         Translated::Done | Translated::Declined => None,
                     }
@@ -317,6 +318,7 @@ impl Run<'_> {
         if !self.conditions_hold(list.conditions_of(rule), hop, backrefs) {
             return Applied::No;
         }
+        self.add_vary(hop);
         let template = match rule.substitution {
             Substitution::None => None,
             Substitution::Plain(text) => Some((text, false)),
@@ -352,7 +354,6 @@ impl Run<'_> {
         };
         std::mem::swap(&mut hop.filename, &mut result);
         self.put_buffer(result);
-        marks.redirect = None;
         marks.literal.clear();
         marks.literal.extend_from_slice(pool.get(text));
         marks.unsafe_prefix = rule.flags.has(Flags::UNSAFE_PREFIX_STAT);
@@ -397,12 +398,12 @@ impl Run<'_> {
         }
         if flags.has(Flags::REDIRECT) {
             self.qualify(hop);
-            marks.redirect = Some(rule.status);
+            hop.status = rule.status;
             return;
         }
         self.reduce(hop);
         if absolute(&hop.filename).is_some() {
-            marks.redirect = Some(rule.status);
+            hop.status = rule.status;
             return;
         }
         let unc = flags.has(Flags::UNC) || marks.literal.starts_with(b"//");
@@ -465,11 +466,13 @@ impl Run<'_> {
     /// `E=` and `CO=`.
     fn effects(&mut self, effects: &[Effect], hop: &mut Hop, backrefs: Backrefs<'_>) {
         for effect in effects {
-            let Effect::Env(text) = effect else { continue };
+            let (Effect::Env(text) | Effect::Cookie(text)) = effect;
             let template = backrefs.pool.get(*text);
             let mut expanded = self.take_buffer();
             self.expand(hop, template, backrefs, None, &mut expanded, &mut Origins::default());
-            if let Some(name) = expanded.strip_prefix(b"!") {
+            if matches!(effect, Effect::Cookie(_)) {
+                self.set_cookie(&expanded);
+            } else if let Some(name) = expanded.strip_prefix(b"!") {
                 hop.env.remove(name);
             } else {
                 let (name, value) = match memchr::memchr(b':', &expanded) {
@@ -489,7 +492,6 @@ impl Run<'_> {
         skip: usize,
         no_escape: bool,
         sent_args: &(bool, Vec<u8>),
-        status: Option<u16>,
     ) -> Translated {
         let mut answer = std::mem::take(&mut self.work.answer);
         answer.clear();
@@ -529,6 +531,8 @@ impl Run<'_> {
             }
         }
         self.work.answer = answer;
+        let status = Some(hop.status).filter(|status| (300..400).contains(status));
+        hop.status = 200;
         Translated::End(End::Redirect(status.unwrap_or(302)))
     }
 

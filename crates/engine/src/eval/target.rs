@@ -107,10 +107,7 @@ fn split_host(field: &[u8], host: &mut Vec<u8>) -> Result<Option<u16>, u16> {
             Some(colon) => (&field[..colon], Some(&field[colon + 1..])),
         },
     };
-    let v6 = field.first() == Some(&b'[');
-    let in_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
-    let dots = memchr::memmem::find(name, b"..").is_some() || name.first() == Some(&b'.');
-    if name.is_empty() || !v6 && (dots || !name.iter().copied().all(in_name)) {
+    if field.first() != Some(&b'[') && !is_host_name(name) {
         return Err(400);
     }
     let name = name.strip_suffix(b".").filter(|name| !name.is_empty()).unwrap_or(name);
@@ -123,4 +120,23 @@ fn split_host(field: &[u8], host: &mut Vec<u8>) -> Result<Option<u16>, u16> {
             port.map(|port| Some(port).filter(|&port| port > 0)).ok_or(400)
         }
     }
+}
+
+/// Whether a name is one that httpd takes: letters, digits, `-` and `_` between dots; an address has
+/// four numbers without leading zeroes; the last label of anything else begins with a letter.
+///
+/// Source: httpd 2.4.71 `server/vhost.c`, `strict_hostname_check`; RFC 1123 section 2.1.
+fn is_host_name(name: &[u8]) -> bool {
+    let in_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
+    let name = name.strip_suffix(b".").filter(|rest| !rest.is_empty()).unwrap_or(name);
+    let mut labels = name.split(|&byte| byte == b'.');
+    if name.is_empty() || !name.iter().all(in_name) || labels.clone().any(<[u8]>::is_empty) {
+        return false;
+    }
+    if name.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.') {
+        let plain = |label: &[u8]| label.len() == 1 || label[0] != b'0';
+        return labels.clone().count() == 4 && labels.all(plain);
+    }
+    let dotted = name.contains(&b'.');
+    !dotted || labels.next_back().is_some_and(|label| label[0].is_ascii_alphabetic())
 }

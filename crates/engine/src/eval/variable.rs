@@ -48,13 +48,13 @@ impl Run<'_> {
                 out.extend_from_slice(if v6 { b"on" } else { b"off" });
             }
             b"IS_SUBREQ" => out.extend_from_slice(if hop.subrequest { b"true" } else { b"false" }),
-            b"HTTP_HOST" => self.field("host", out),
-            b"HTTP_USER_AGENT" => self.field("user-agent", out),
-            b"HTTP_REFERER" => self.field("referer", out),
-            b"HTTP_COOKIE" => self.field("cookie", out),
-            b"HTTP_ACCEPT" => self.field("accept", out),
-            b"HTTP_FORWARDED" => self.field("forwarded", out),
-            b"HTTP_PROXY_CONNECTION" => self.field("proxy-connection", out),
+            b"HTTP_HOST" => self.look_at_field("host", out),
+            b"HTTP_USER_AGENT" => self.look_at_field("User-Agent", out),
+            b"HTTP_REFERER" => self.look_at_field("Referer", out),
+            b"HTTP_COOKIE" => self.look_at_field("Cookie", out),
+            b"HTTP_ACCEPT" => self.look_at_field("Accept", out),
+            b"HTTP_FORWARDED" => self.look_at_field("Forwarded", out),
+            b"HTTP_PROXY_CONNECTION" => self.look_at_field("Proxy-Connection", out),
             b"SERVER_NAME" => self.write_server_name(out),
             b"SERVER_PORT" => write_text(out, format_args!("{}", self.server_port())),
             b"SERVER_ADDR" => {
@@ -94,11 +94,18 @@ impl Run<'_> {
     fn prefixed_variable(&mut self, hop: &Hop, prefix: &[u8], name: &[u8], out: &mut Vec<u8>) {
         let Ok(name) = std::str::from_utf8(name) else { return };
         match prefix.to_ascii_uppercase().as_slice() {
-            b"HTTP" => self.field(name, out),
+            b"HTTP" => self.look_at_field(name, out),
             b"ENV" => self.write_env(hop, name.as_bytes(), out),
             b"LA-U" => self.look_ahead(hop, Ahead::Url, name.as_bytes(), out),
             b"LA-F" => self.look_ahead(hop, Ahead::File, name.as_bytes(), out),
             _ => {}
+        }
+    }
+
+    /// As [`Run::field`], for a rule: a response that depends on a field says so in `Vary`.
+    fn look_at_field(&mut self, name: &str, out: &mut Vec<u8>) {
+        if self.write_request_field(name.as_bytes(), out) {
+            self.work.seen.add(name.as_bytes());
         }
     }
 
@@ -142,7 +149,7 @@ pub(super) fn protocol(version: Version) -> &'static [u8] {
 /// Year, month and day of a day number since 1970-01-01, in the Gregorian calendar.
 ///
 /// Source: Howard Hinnant, "chrono-compatible low-level date algorithms", `civil_from_days`.
-fn civil(days: i64) -> (i64, i64, i64) {
+pub(super) fn civil(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);
     let day_of_era = days.rem_euclid(146_097);

@@ -106,14 +106,16 @@ impl Flags {
     pub(crate) const UNSAFE_PREFIX_STAT: Flags = Flags(1 << 19);
     pub(crate) const UNC: Flags = Flags(1 << 20);
     pub(crate) const NO_CASE: Flags = Flags(1 << 21);
+    /// `R`, with whatever status.
+    pub(crate) const FORCED: Flags = Flags(1 << 22);
 
     pub(crate) fn has(self, flag: Flags) -> bool {
         self.0 & flag.0 != 0
     }
 
-    /// Whether a subrequest passes the rule over: `NS`, and every redirect.
+    /// Whether a subrequest passes the rule over: `NS`, and every `R`.
     pub(crate) fn skips_subrequests(self) -> bool {
-        self.has(Flags::NO_SUBREQUEST) || self.has(Flags::REDIRECT)
+        self.has(Flags::NO_SUBREQUEST) || self.has(Flags::FORCED)
     }
 
     pub(crate) fn set(&mut self, flag: Flags) {
@@ -131,6 +133,8 @@ pub(crate) struct Condition {
     /// `OR`
     pub(crate) or: bool,
     pub(crate) no_case: bool,
+    /// `NV`: the response does not say that it depends on the request fields looked at.
+    pub(crate) no_vary: bool,
     pub(crate) place: Place,
 }
 
