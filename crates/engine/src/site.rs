@@ -4,7 +4,7 @@ use crate::build::{self, LoadOptions};
 use crate::decision::Decision;
 use crate::diagnostic::Diagnostic;
 use crate::eval::{self, Scratch};
-use crate::helper::MapProgram;
+use crate::helper::{Database, MapProgram};
 use crate::lint;
 use crate::outside::Outside;
 use crate::program::Program;
@@ -50,6 +50,11 @@ impl Site {
     /// The programs that `prg:` maps ask, to be started before the first request.
     pub fn map_programs(&self) -> &[MapProgram] {
         &self.program.programs
+    }
+
+    /// The databases that `dbd:` maps ask, one for each server.
+    pub fn databases(&self) -> &[Database] {
+        &self.program.databases
     }
 
     /// Decides what Apache would answer. Allocates nothing once `scratch` has grown to the requests

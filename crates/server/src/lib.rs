@@ -10,6 +10,7 @@ mod connection;
 mod deadline;
 mod descriptors;
 mod files;
+mod helpers;
 mod limits;
 mod listener;
 mod outside;
@@ -22,6 +23,7 @@ mod status;
 mod worker;
 
 pub use descriptors::raise_descriptor_limit;
+pub use helpers::{HelperError, Helpers};
 pub use listener::BindError;
 pub use outside::FileSystem;
 pub use reply::Reply;

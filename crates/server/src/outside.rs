@@ -9,8 +9,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use chrono::Local;
-use milepost_engine::{Diagnostic, FileKind, Outside, Stamp};
+use milepost_engine::{Database, Diagnostic, FileKind, Outside, Stamp};
 use rustix::rand::{GetRandomFlags, getrandom};
+
+use crate::helpers::Helpers;
 
 /// The real file system, environment and clock.
 #[derive(Debug, Clone, Copy, Default)]
@@ -86,9 +88,14 @@ impl Outside for FileSystem {
 pub(crate) struct LastLook {
     path: RefCell<Vec<u8>>,
     seen: Cell<Option<Metadata>>,
+    helpers: Helpers,
 }
 
 impl LastLook {
+    pub(crate) fn with_helpers(helpers: Helpers) -> LastLook {
+        LastLook { helpers, ..LastLook::default() }
+    }
+
     pub(crate) fn forget(&self) {
         self.seen.set(None);
     }
@@ -139,6 +146,14 @@ impl Outside for LastLook {
 
     fn random(&self) -> u64 {
         FileSystem.random()
+    }
+
+    fn ask_program(&self, program: usize, key: &[u8], value: &mut Vec<u8>) -> bool {
+        self.helpers.ask_program(program, key, value)
+    }
+
+    fn query(&self, database: &Database, sql: &str, key: &[u8]) -> Option<Vec<u8>> {
+        self.helpers.query(database, sql, key)
     }
 
     fn environment(&self, name: &str) -> Option<String> {

@@ -25,6 +25,7 @@ pub mod sample;
 pub mod shrink;
 pub mod spec;
 pub mod stage;
+mod world;
 
 pub use answer::{Answer, Expected};
 pub use case::{Ask, Case, Exchange, Scope};

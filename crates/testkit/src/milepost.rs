@@ -12,6 +12,7 @@ use std::path::Path;
 use milepost_engine::{
     Decision, LoadOptions, Lookup, Outcome, Request, Scheme, Scratch, Severity, Site, Version,
 };
+use milepost_server::Helpers;
 
 use crate::answer::Answer;
 use crate::case::{Ask, Case};
@@ -20,6 +21,7 @@ use crate::engine::{Engine, EngineError, Verdict};
 use crate::httpd::Program;
 use crate::judge::{filled, served};
 use crate::stage::{Plot, Stage};
+use crate::world::World;
 
 /// Cases laid out at a time, so that few files are on disk at once.
 const BATCH: usize = 200;
@@ -72,12 +74,17 @@ impl Milepost {
             let text = String::from_utf8_lossy(&plot.blank(text.as_bytes())).into_owned();
             return Ok(Verdict::Refused(text));
         };
+        let helpers = match Helpers::start(&site) {
+            Ok(helpers) => helpers,
+            Err(error) => return Ok(Verdict::Refused(error.to_string())),
+        };
+        let world = World { disk: &self.disk, helpers };
         let mut scratch = Scratch::default();
         let asks = case.exchanges.iter().map(|exchange| &exchange.ask);
         let answers = asks.map(|ask| {
             let ask = filled(ask, plot);
             let decided = catch_unwind(AssertUnwindSafe(|| {
-                self.decide(&site, &ask, case, plot, &mut scratch)
+                decide((&site, &world), &ask, case, plot, &mut scratch)
             }));
             decided.unwrap_or_else(|_| {
                 // What a panic left in the buffers is of no use.
@@ -86,31 +93,6 @@ impl Milepost {
             })
         });
         Ok(Verdict::Answers(answers.collect()))
-    }
-
-    fn decide(
-        &self,
-        site: &Site,
-        ask: &Ask,
-        case: &Case,
-        plot: &Plot,
-        scratch: &mut Scratch,
-    ) -> Result<Answer, String> {
-        let local = plot
-            .socket(ask.address.as_deref())
-            .ok_or_else(|| format!("{:?} is no IPv4 address", ask.address))?;
-        let fields: Vec<(&str, &[u8])> =
-            ask.fields.iter().map(|(name, value)| (name.as_str(), value.as_slice())).collect();
-        let request = Request {
-            method: ask.method.as_bytes(),
-            target: &ask.target,
-            version: if ask.minor == 0 { Version::Http10 } else { Version::Http11 },
-            scheme: Scheme::Http,
-            fields: &SentFields(&fields),
-            local,
-            remote: REMOTE,
-        };
-        Ok(answer(&site.decide(&request, &self.disk, scratch), ask, case, plot))
     }
 }
 
@@ -132,6 +114,30 @@ impl Engine for Milepost {
         }
         Ok(verdicts)
     }
+}
+
+fn decide(
+    (site, world): (&Site, &World<'_>),
+    ask: &Ask,
+    case: &Case,
+    plot: &Plot,
+    scratch: &mut Scratch,
+) -> Result<Answer, String> {
+    let local = plot
+        .socket(ask.address.as_deref())
+        .ok_or_else(|| format!("{:?} is no IPv4 address", ask.address))?;
+    let fields: Vec<(&str, &[u8])> =
+        ask.fields.iter().map(|(name, value)| (name.as_str(), value.as_slice())).collect();
+    let request = Request {
+        method: ask.method.as_bytes(),
+        target: &ask.target,
+        version: if ask.minor == 0 { Version::Http10 } else { Version::Http11 },
+        scheme: Scheme::Http,
+        fields: &SentFields(&fields),
+        local,
+        remote: REMOTE,
+    };
+    Ok(answer(&site.decide(&request, world, scratch), ask, case, plot))
 }
 
 fn answer(decision: &Decision<'_>, ask: &Ask, case: &Case, plot: &Plot) -> Answer {

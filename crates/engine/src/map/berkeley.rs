@@ -94,7 +94,9 @@ impl Reader {
         let mut key = None;
         for number in 0..count {
             let page = self.page(start);
-            let Some(at) = u16_at(page, PAGE_HEAD_BYTES + 2 * number).map(usize::from) else { break };
+            let Some(at) = u16_at(page, PAGE_HEAD_BYTES + 2 * number).map(usize::from) else {
+                break;
+            };
             // A page of 64 KiB would have an offset of 0 for its end.
             if at >= end || at < PAGE_HEAD_BYTES {
                 break;

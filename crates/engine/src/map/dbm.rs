@@ -46,7 +46,11 @@ impl DbmType {
     /// The type called `name`; `default` is the one whose files are there.
     ///
     /// `exists` tells whether there is something at a path.
-    pub(crate) fn named(name: &[u8], path: &Path, exists: impl Fn(&Path) -> bool) -> Option<DbmType> {
+    pub(crate) fn named(
+        name: &[u8],
+        path: &Path,
+        exists: impl Fn(&Path) -> bool,
+    ) -> Option<DbmType> {
         match name.to_ascii_lowercase().as_slice() {
             b"sdbm" => Some(DbmType::Sdbm),
             b"gdbm" => Some(DbmType::Gdbm),

@@ -21,7 +21,8 @@ pub(super) fn read(text: Vec<u8>) -> Table {
         let end = newline.unwrap_or(rest.len()).min(LINE_BYTES_MAX);
         let found = split(&rest[..end]);
         if let Some((key, value)) = found {
-            let in_table = table.add(at + key.start..at + key.end, at + value.start..at + value.end);
+            let in_table =
+                table.add(at + key.start..at + key.end, at + value.start..at + value.end);
             debug_assert!(in_table, "a line is part of the text");
         }
         at += if newline == Some(end) { end + 1 } else { end };
