@@ -165,6 +165,42 @@ fn a_signal_loads_the_configuration_anew() {
     assert_eq!(server.end().code(), Some(0));
 }
 
+#[test]
+fn logs_are_opened_anew_by_a_signal() {
+    let directory = directory();
+    let address = free_address();
+    let file = |name: &str| Path::join(directory.path(), name);
+    let configuration = format!(
+        "Listen {address}\nErrorLog errors\nCustomLog access \"%U %{{milepost-rule}}n\"\n\
+         Redirect 301 /a http://b.example/\n"
+    );
+    write(&directory, "httpd.conf", &configuration);
+    let mut server = Server::start(&["-d", path(&directory), "-f", "httpd.conf"]);
+    ask(address, "/a/1");
+    fs::rename(file("access"), file("access.1")).expect("renamed");
+    fs::rename(file("errors"), file("errors.1")).expect("renamed");
+    ask(address, "/a/2");
+    server.signal("USR1");
+    let said = |name: &str, what: &str| {
+        let end = Instant::now() + SOON;
+        while !fs::read_to_string(file(name)).is_ok_and(|text| text.contains(what)) {
+            assert!(Instant::now() < end, "{what} is not in {name}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    };
+    said("errors", "] serving httpd.conf anew on ");
+    ask(address, "/a/3");
+    write(&directory, "httpd.conf", "CustomLog access %j\n");
+    server.signal("HUP");
+    said("errors", "httpd.conf:1:18: error: unknown item `%j` in the log format");
+    server.signal("TERM");
+    assert_eq!(server.end().code(), Some(0));
+    let rule = format!("{}:4", file("httpd.conf").display());
+    let read = |name: &str| fs::read_to_string(file(name)).expect("a log");
+    assert_eq!(read("access.1"), format!("/a/1 {rule}\n/a/2 {rule}\n"));
+    assert_eq!(read("access"), format!("/a/3 {rule}\n"));
+}
+
 /// A running `milepost serve`; killed when dropped.
 struct Server {
     child: Child,

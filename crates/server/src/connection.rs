@@ -42,7 +42,7 @@ use crate::limits::{
     FILE_PIECE_BYTES, HEAD_BYTES_MAX, LINGER_BYTES_MAX, LINGER_PAUSE, LINGER_TIMEOUT, Limits,
     OUTPUT_BYTES,
 };
-use crate::respond::{Peer, Respond};
+use crate::respond::{Answered, Peer, Respond};
 use crate::status;
 use crate::worker::{Answering, Worker};
 
@@ -236,18 +236,30 @@ impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond> Connection<S, R> {
         self.empty_lines = 0;
 
         reply.clear();
+        let begun = responder.takes_notes().then(std::time::Instant::now);
         responder.respond(&head, &self.peer, reply);
 
         let ending = ending(worker, limits, &head, reply.status(), self.kept);
         if self.output.capacity() == 0 {
             self.output = worker.pool.output();
         }
+        let start = self.output.len();
         head::write(&mut self.output, reply, &worker.clock, ending);
-        let file = if head.method == b"HEAD" || !status::has_content(reply.status()) {
-            None
-        } else {
-            reply.take_content(&mut self.output)
-        };
+        let without = head.method == b"HEAD" || !status::has_content(reply.status());
+        if begun.is_some() {
+            let answered = Answered {
+                head: Some(&head),
+                line: request_line(unread),
+                status: reply.status(),
+                sent_head: &self.output[start..],
+                content_bytes: if without { 0 } else { reply.length() },
+                kept: self.kept,
+                goes_on: ending != Ending::Close,
+                begun,
+            };
+            responder.note(&answered, &self.peer);
+        }
+        let file = if without { None } else { reply.take_content(&mut self.output) };
         if ending == Ending::Close {
             // What is unread, or was announced, is still to come; a reset would overtake the answer.
             let quiet = head.persistence == Persistence::Close
@@ -266,10 +278,24 @@ impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond> Connection<S, R> {
     /// Answers a request that cannot be understood, or came too late, and closes.
     fn refuse(&mut self, status: u16) {
         let worker = Rc::clone(&self.worker);
-        let reply = &mut worker.answering.borrow_mut().reply;
+        let Answering { responder, reply, .. } = &mut *worker.answering.borrow_mut();
         reply.clear();
         reply.error(status);
+        let start = self.output.len();
         head::write(&mut self.output, reply, &worker.clock, Ending::Close);
+        if responder.takes_notes() {
+            let answered = Answered {
+                head: None,
+                line: request_line(self.input.unread()),
+                status,
+                sent_head: &self.output[start..],
+                content_bytes: reply.length(),
+                kept: self.kept,
+                goes_on: false,
+                begun: None,
+            };
+            responder.note(&answered, &self.peer);
+        }
         reply.take_content(&mut self.output);
         self.closing = Some(Closing::Linger);
     }
@@ -400,6 +426,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond> Connection<S, R> {
             }
         }
     }
+}
+
+/// The request line at the start of `bytes`, if all of it is there.
+fn request_line(bytes: &[u8]) -> &[u8] {
+    memchr::memmem::find(bytes, b"\r\n").map_or(b"", |end| &bytes[..end])
 }
 
 /// Decides what happens to the connection after this answer.

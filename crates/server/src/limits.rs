@@ -44,6 +44,19 @@ pub(crate) const STOP_GRACE: Duration = Duration::from_secs(10);
 /// How long to wait when the process has no descriptor left for a new connection.
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
+/// Lines of one log that wait to be written: some seconds of a disk that stands still, at 100,000
+/// requests a second. Beyond it lines are dropped, as waiting would stop the answers too.
+pub(crate) const LOG_WAITING_BYTES_MAX: usize = 32 * 1024 * 1024;
+
+/// How long lines are collected before they are written together.
+pub(crate) const LOG_PAUSE: Duration = Duration::from_millis(100);
+
+/// How long the end of the server waits for the last lines to be written.
+pub(crate) const LOG_CLOSE_GRACE: Duration = Duration::from_secs(2);
+
+/// Places of rules that a worker remembers for the log. Looking one up takes a pass over its file.
+pub(crate) const RULE_PLACES_MAX: usize = 65_536;
+
 /// What the configuration says about connections.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Limits {

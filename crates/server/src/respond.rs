@@ -5,6 +5,7 @@
 //! worker reuses, so that a redirect allocates nothing.
 
 use std::net::SocketAddr;
+use std::time::Instant;
 
 use milepost_http::request::RequestHead;
 
@@ -26,6 +27,36 @@ pub struct Peer {
 pub trait Respond {
     /// Makes the reply to one request. `reply` is empty, with status 200.
     fn respond(&mut self, request: &RequestHead<'_>, peer: &Peer, reply: &mut Reply);
+
+    /// Whether [`Respond::note`] is to be called. Asked for each request, so it should know at once.
+    fn takes_notes(&self) -> bool {
+        false
+    }
+
+    /// Takes note of an answer, after [`Respond::respond`] and before the next one; and of requests that
+    /// could not be read, which nobody is asked to respond to.
+    fn note(&mut self, _answered: &Answered<'_>, _peer: &Peer) {}
+}
+
+/// An answer as it is about to be sent.
+#[derive(Debug, Clone, Copy)]
+pub struct Answered<'a> {
+    /// The request; `None` if it could not be read.
+    pub head: Option<&'a RequestHead<'a>>,
+    /// The request line as sent; empty if it did not arrive whole.
+    pub line: &'a [u8],
+    /// The status.
+    pub status: u16,
+    /// The head of the response.
+    pub sent_head: &'a [u8],
+    /// The number of bytes of content that are sent.
+    pub content_bytes: u64,
+    /// Answers that went through the connection before.
+    pub kept: u32,
+    /// Whether the connection goes on.
+    pub goes_on: bool,
+    /// When the request had been read.
+    pub begun: Option<Instant>,
 }
 
 impl<F: FnMut(&RequestHead<'_>, &Peer, &mut Reply)> Respond for F {

@@ -1,15 +1,19 @@
 //! The responder of a compiled site: asks the engine, and turns its decision into a reply.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use milepost_engine::{Decision, Fields, Outcome, Request, Scheme, Scratch, Site, Version};
+use milepost_engine::{Decision, Fields, Outcome, Request, Rule, Scheme, Scratch, Site, Version};
 use milepost_http::request::{self, FieldLines, RequestHead};
 
 use crate::files::Files;
+use crate::helpers::Helpers;
+use crate::limits::RULE_PLACES_MAX;
+use crate::log::{Exchange, Lines, Logs};
 use crate::outside::LastLook;
 use crate::reply::Reply;
-use crate::respond::{Peer, Respond};
+use crate::respond::{Answered, Peer, Respond};
 
 /// Answers as a site decides. The site is shared by all workers; the rest is one worker's own.
 pub struct SiteResponder {
@@ -17,18 +21,38 @@ pub struct SiteResponder {
     scratch: Scratch,
     files: Files,
     outside: LastLook,
+    lines: Lines,
+    /// Where the directive stands that answered last, for the log.
+    rule: String,
+    /// What [`SiteResponder::rule`] has been, by the id of the directive.
+    rules: HashMap<(u32, u32), String>,
 }
 
 impl SiteResponder {
     /// Makes a responder for one worker.
     #[must_use]
     pub fn new(site: Arc<Site>) -> SiteResponder {
+        SiteResponder::with_logs(site, Arc::default())
+    }
+
+    /// Makes a responder for one worker that logs what it answers.
+    #[must_use]
+    pub fn with_logs(site: Arc<Site>, logs: Arc<Logs>) -> SiteResponder {
         SiteResponder {
             site,
             scratch: Scratch::default(),
             files: Files::default(),
             outside: LastLook::default(),
+            lines: Lines::new(logs),
+            rule: String::new(),
+            rules: HashMap::new(),
         }
+    }
+
+    /// Lets the maps of the site ask their programs and databases.
+    #[must_use]
+    pub fn with_helpers(self, helpers: Helpers) -> SiteResponder {
+        SiteResponder { outside: LastLook::with_helpers(helpers), ..self }
     }
 }
 
@@ -48,7 +72,10 @@ impl Respond for SiteResponder {
             remote: peer.remote,
         };
         let decision = self.site.decide(&request, &self.outside, &mut self.scratch);
-        let Decision { outcome, fields, .. } = decision;
+        let Decision { outcome, fields, rule } = decision;
+        if self.lines.wants_rule() {
+            write_rule(rule, &mut self.rule, &mut self.rules);
+        }
         match outcome {
             Outcome::Redirect { status, location } => reply.redirect(status, location),
             Outcome::Text { status, text } => reply.text(status, text),
@@ -67,6 +94,33 @@ impl Respond for SiteResponder {
             add_fields(&decision, reply);
         }
     }
+
+    fn takes_notes(&self) -> bool {
+        !self.lines.is_empty()
+    }
+
+    fn note(&mut self, answered: &Answered<'_>, peer: &Peer) {
+        // A request that could not be read has been decided by nobody.
+        let logged = answered.head.map(|_| self.site.logged(peer.local, &self.scratch));
+        let rule = if logged.is_some() { &self.rule } else { "" };
+        self.lines.log(&Exchange { answered, peer, logged, rule });
+    }
+}
+
+/// Writes file and line of a directive into `text`; nothing if there is none.
+fn write_rule(rule: Option<Rule<'_>>, text: &mut String, known: &mut HashMap<(u32, u32), String>) {
+    text.clear();
+    let Some(rule) = rule else { return };
+    let describe = || format!("{}:{}", rule.file().display(), rule.line());
+    if !rule.is_lasting() {
+        // The number may be that of another directive by the next request.
+        *text = describe();
+        return;
+    }
+    if known.len() >= RULE_PLACES_MAX {
+        known.clear();
+    }
+    text.push_str(known.entry(rule.id()).or_insert_with(describe));
 }
 
 /// Adds the fields that directives ask for, in place of the server's own of the same names.

@@ -13,13 +13,14 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 
 use anyhow::Context;
 use milepost_engine::{LoadOptions, Loaded, Severity, Site};
 use milepost_server::{
-    FileSystem, Reloader, Server, SiteResponder, Stopper, raise_descriptor_limit,
+    FileSystem, Helpers, Logs, Reloader, Server, SiteResponder, Stopper, raise_descriptor_limit,
+    report, send_errors_to,
 };
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
@@ -63,12 +64,22 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     raise_descriptor_limit();
     let server = Server::bind(site.settings(), workers)?;
     let addresses = addresses(&server.addresses());
-    let first = Arc::clone(&site);
-    let running = server.start(move || SiteResponder::new(Arc::clone(&first)))?;
-    let reloading = Reloading { options, what: what.clone(), reloader: running.reloader(), site };
+    let serving = Serving::new(site)?;
+    let running = server.start(serving.responder())?;
+    let serving = Arc::new(Mutex::new(serving));
+    let reloading = Reloading {
+        options,
+        what: what.clone(),
+        reloader: running.reloader(),
+        serving: Arc::clone(&serving),
+    };
     act_on_signals(running.stopper(), reloading).context("cannot listen to signals")?;
-    say(&format!("milepost: serving {what} on {addresses}"));
-    running.join()?;
+    report(&format!("serving {what} on {addresses}"));
+    lock(&serving).send_errors()?;
+    let outcome = running.join();
+    lock(&serving).helpers.stop();
+    lock(&serving).logs.close();
+    outcome?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -86,36 +97,75 @@ struct Reloading {
     options: LoadOptions,
     what: String,
     reloader: Reloader,
-    /// What is served. Kept here so that it is this thread, and no worker, that takes it apart.
+    serving: Arc<Mutex<Serving>>,
+}
+
+/// What is served. Kept beside the workers so that none of them has to take it apart when it is replaced.
+struct Serving {
     site: Arc<Site>,
+    logs: Arc<Logs>,
+    helpers: Helpers,
+}
+
+impl Serving {
+    /// Opens the logs of a site, and starts the programs that its maps ask.
+    fn new(site: Arc<Site>) -> anyhow::Result<Serving> {
+        let logs = Arc::new(Logs::open(&site.settings().logs)?);
+        let helpers = Helpers::start(&site)?;
+        Ok(Serving { site, logs, helpers })
+    }
+
+    /// What makes the responder of each worker.
+    fn responder(&self) -> impl Fn() -> SiteResponder + Send + Sync + 'static {
+        let (site, logs) = (Arc::clone(&self.site), Arc::clone(&self.logs));
+        // Each worker has its own share; the first one is only there to be shared.
+        let helpers = Mutex::new(self.helpers.share());
+        move || {
+            SiteResponder::with_logs(Arc::clone(&site), Arc::clone(&logs))
+                .with_helpers(lock(&helpers).share())
+        }
+    }
+
+    /// Sends what is said from here on to where `ErrorLog` says.
+    fn send_errors(&self) -> anyhow::Result<()> {
+        if let Some(target) = &self.site.settings().logs.error {
+            send_errors_to(target).context("cannot write the error log")?;
+        }
+        Ok(())
+    }
 }
 
 impl Reloading {
-    fn reload(&mut self) {
-        let what = &self.what;
-        let Some(site) = load(&self.options) else {
-            return say(&format!(
-                "milepost: {what} does not load; what was served before still is"
-            ));
-        };
-        let responding = Arc::clone(&site);
-        let responder = move || SiteResponder::new(Arc::clone(&responding));
-        match self.reloader.reload(site.settings(), responder) {
-            Ok(()) => {
-                let addresses = addresses(&self.reloader.addresses());
-                self.site = site;
-                say(&format!("milepost: serving {what} anew on {addresses}"));
-            }
-            Err(error) => {
-                say(&format!("milepost: {error}; what was served before still is"));
-            }
+    fn reload(&self) {
+        match self.try_reload() {
+            Ok(addresses) => report(&format!("serving {} anew on {addresses}", self.what)),
+            Err(error) => report(&format!("{error:#}; what was served before still is")),
         }
     }
+
+    /// Puts the configuration as it is now in place of the old one; returns the addresses.
+    fn try_reload(&self) -> anyhow::Result<String> {
+        let Some(site) = load(&self.options) else {
+            anyhow::bail!("{} does not load", self.what);
+        };
+        let new = Serving::new(site)?;
+        self.reloader.reload(new.site.settings(), new.responder())?;
+        // Old rules are taken apart, and old logs written to their end, here and by no worker.
+        let old = std::mem::replace(&mut *lock(&self.serving), new);
+        drop(old);
+        lock(&self.serving).send_errors()?;
+        Ok(addresses(&self.reloader.addresses()))
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What is in there is only replaced whole, so a panic cannot have left half of it.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Reloads at SIGHUP and SIGUSR1, and stops the server at the first SIGTERM or SIGINT; at the second the
 /// process ends at once.
-fn act_on_signals(stopper: Stopper, mut reloading: Reloading) -> io::Result<()> {
+fn act_on_signals(stopper: Stopper, reloading: Reloading) -> io::Result<()> {
     let stopping = Arc::new(AtomicBool::new(false));
     for signal in [SIGTERM, SIGINT] {
         // The order matters: the first signal finds the flag unset, and only then sets it.

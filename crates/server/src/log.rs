@@ -1,0 +1,182 @@
+//! Access logs: made by the workers, written by a thread of their own, never waited for.
+//!
+//! A worker appends each line to the buffer of its log, in memory, and goes on. The writer empties the
+//! buffers some times a second. If a disk or a program does not keep up, lines are dropped and counted;
+//! the count is reported, and no request is slower for it. Without a log there is no thread, and a
+//! request costs one branch more.
+//!
+//! The logs belong to one loaded configuration. A reload opens them anew beside the old ones, so the
+//! name of a rotated file is found again, and the old ones are closed when the last line is out.
+//!
+//! Source: httpd 2.4.71 `modules/loggers/mod_log_config.c`.
+
+mod line;
+mod sink;
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread;
+
+use milepost_engine::{Log, LogSettings, LogTarget, LogWhat};
+
+use line::Writer;
+pub(crate) use line::{Exchange, Lines};
+use sink::{Bell, Destination, Sink};
+
+use crate::limits::{LOG_CLOSE_GRACE, LOG_PAUSE};
+
+/// The access logs of a configuration, open.
+#[derive(Debug, Default)]
+pub struct Logs {
+    /// The logs of each server; those of the first also for servers beyond the last.
+    servers: Vec<Vec<OpenLog>>,
+    bell: Arc<Bell>,
+    /// Says that the writer has ended.
+    finished: Mutex<Option<mpsc::Receiver<()>>>,
+}
+
+/// One log of one server.
+#[derive(Debug)]
+struct OpenLog {
+    log: Log,
+    sink: Arc<Sink>,
+}
+
+/// A log that cannot be written.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write the log {name}: {error}")]
+pub struct LogError {
+    name: String,
+    error: std::io::Error,
+}
+
+impl Logs {
+    /// Opens all logs of `settings`, and starts their writer if there is one.
+    ///
+    /// # Errors
+    /// When a file or a program cannot be opened, or the writer not be started.
+    pub fn open(settings: &LogSettings) -> Result<Logs, LogError> {
+        let mut logs = Logs::default();
+        if settings.is_empty() {
+            return Ok(logs);
+        }
+        let mut sinks: Vec<Arc<Sink>> = Vec::new();
+        let mut destinations = Vec::new();
+        for server in 0..settings.servers().max(1) {
+            let mut open = Vec::new();
+            for log in settings.of_server(server) {
+                let known = sinks.iter().find(|sink| *sink.target() == log.target);
+                let sink = match known {
+                    Some(sink) => Arc::clone(sink),
+                    None => {
+                        let destination = Destination::open(&log.target)
+                            .map_err(|error| LogError { name: name(&log.target), error })?;
+                        let sink = Arc::new(Sink::new(log.target.clone(), Arc::clone(&logs.bell)));
+                        destinations.push((Arc::clone(&sink), destination));
+                        sinks.push(Arc::clone(&sink));
+                        sink
+                    }
+                };
+                open.push(OpenLog { log, sink });
+            }
+            logs.servers.push(open);
+        }
+        let (bell, (finish, finished)) = (Arc::clone(&logs.bell), mpsc::channel());
+        let body = move || {
+            write(&bell, destinations);
+            // Nobody waits if the server has gone on without this log.
+            let _ = finish.send(());
+        };
+        let spawned = thread::Builder::new().name("milepost-log".to_owned()).spawn(body);
+        spawned.map_err(|error| LogError { name: "writer".to_owned(), error })?;
+        logs.finished = Mutex::new(Some(finished));
+        Ok(logs)
+    }
+
+    /// Whether nothing is logged.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.servers.is_empty()
+    }
+
+    /// Writes what has not been written, and ends the writer; waits some seconds for it at most.
+    pub fn close(&self) {
+        self.bell.close();
+        let finished = self.finished.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(finished) = finished {
+            // A program that does not read keeps the writer. The server ends without it.
+            let _ = finished.recv_timeout(LOG_CLOSE_GRACE);
+        }
+    }
+
+    /// Whether a log shows the directive that answered.
+    fn wants_rule(&self) -> bool {
+        let formats = self.servers.iter().flatten().map(|open| &open.log.format);
+        formats.flat_map(|format| &format.items).any(|item| item.what == LogWhat::Rule)
+    }
+
+    fn of_server(&self, server: usize) -> &[OpenLog] {
+        let logs = self.servers.get(server).or(self.servers.first());
+        logs.map(Vec::as_slice).unwrap_or_default()
+    }
+}
+
+impl Drop for Logs {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// Empties the buffers until the logs are closed.
+fn write(bell: &Bell, mut destinations: Vec<(Arc<Sink>, Destination)>) {
+    let mut spare = Vec::new();
+    loop {
+        let closed = bell.wait(LOG_PAUSE);
+        for (sink, destination) in &mut destinations {
+            let (lines, dropped) = sink.take(std::mem::take(&mut spare));
+            let failed = destination.write(sink.target(), &lines);
+            if dropped > 0 || failed.is_err() {
+                let why = failed.err().map(|error| format!(": {error}")).unwrap_or_default();
+                let lost = if why.is_empty() { dropped } else { dropped + count_lines(&lines) };
+                let name = name(sink.target());
+                crate::error_log::report(&format!("{lost} lines of the log {name} are lost{why}"));
+            }
+            spare = lines;
+            spare.clear();
+        }
+        if closed {
+            return;
+        }
+    }
+}
+
+fn count_lines(bytes: &[u8]) -> u64 {
+    memchr::memchr_iter(b'\n', bytes).count() as u64
+}
+
+fn name(target: &LogTarget) -> String {
+    match target {
+        LogTarget::File(path) => path.display().to_string(),
+        LogTarget::Program(program) => format!("|{program}"),
+    }
+}
+
+impl Lines {
+    /// Logs one answer in all logs that want it.
+    pub(crate) fn log(&mut self, exchange: &Exchange<'_>) {
+        let server = exchange.logged.map_or(0, |logged| logged.server());
+        let logs = Arc::clone(&self.logs);
+        for OpenLog { log, sink } in logs.of_server(server) {
+            let wanted = log.condition.as_ref().is_none_or(|condition| {
+                let set = exchange.logged.is_some_and(|it| it.variable(&condition.name).is_some());
+                set == condition.set
+            });
+            if wanted {
+                self.buffer.clear();
+                Writer::new(exchange, &mut self.buffer, &mut self.stamps).write(&log.format);
+                sink.push(&self.buffer);
+            }
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Where lines wait to be written, and where they are written to.
+//!
+//! The lock of a buffer is held for the copy of a line, or for an exchange of two pointers; never while
+//! something is written.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use milepost_engine::LogTarget;
+
+use crate::limits::LOG_WAITING_BYTES_MAX;
+
+/// Tells the writer that there is something to write. Rung once for all lines of one pause.
+#[derive(Debug, Default)]
+pub(super) struct Bell {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    rung: bool,
+    closed: bool,
+}
+
+impl Bell {
+    fn ring(&self) {
+        lock(&self.state).rung = true;
+        self.changed.notify_one();
+    }
+
+    pub(super) fn close(&self) {
+        lock(&self.state).closed = true;
+        self.changed.notify_one();
+    }
+
+    /// Waits until there is something to write, and then for `pause`, so that more comes together.
+    /// Returns whether the logs are closed.
+    pub(super) fn wait(&self, pause: Duration) -> bool {
+        let state = lock(&self.state);
+        let waiting = self.changed.wait_while(state, |state| !state.rung && !state.closed);
+        let state = waiting.unwrap_or_else(PoisonError::into_inner);
+        let paused = self.changed.wait_timeout_while(state, pause, |state| !state.closed);
+        let (mut state, _) = paused.unwrap_or_else(PoisonError::into_inner);
+        state.rung = false;
+        state.closed
+    }
+}
+
+/// The lines of one log that wait to be written.
+#[derive(Debug)]
+pub(super) struct Sink {
+    target: LogTarget,
+    waiting: Mutex<Waiting>,
+    bell: Arc<Bell>,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    lines: Vec<u8>,
+    dropped: u64,
+}
+
+impl Sink {
+    pub(super) fn new(target: LogTarget, bell: Arc<Bell>) -> Sink {
+        Sink { target, waiting: Mutex::default(), bell }
+    }
+
+    pub(super) fn target(&self) -> &LogTarget {
+        &self.target
+    }
+
+    /// Takes a line, or drops it when too much waits already.
+    pub(super) fn push(&self, line: &[u8]) {
+        let mut waiting = lock(&self.waiting);
+        let first = waiting.lines.is_empty() && waiting.dropped == 0;
+        if waiting.lines.len() + line.len() <= LOG_WAITING_BYTES_MAX {
+            waiting.lines.extend_from_slice(line);
+        } else {
+            waiting.dropped += 1;
+        }
+        drop(waiting);
+        if first {
+            self.bell.ring();
+        }
+    }
+
+    /// Gives out what waits, and the number of lines dropped; `spare` is the next buffer.
+    pub(super) fn take(&self, spare: Vec<u8>) -> (Vec<u8>, u64) {
+        let mut waiting = lock(&self.waiting);
+        let Waiting { lines, dropped } = &mut *waiting;
+        (std::mem::replace(lines, spare), std::mem::take(dropped))
+    }
+}
+
+/// An open log.
+#[derive(Debug)]
+pub(super) enum Destination {
+    File(File),
+    Program {
+        /// `None` only while it is being closed.
+        input: Option<ChildStdin>,
+        child: Child,
+    },
+}
+
+impl Destination {
+    /// Opens a file to append to, or starts a program.
+    pub(super) fn open(target: &LogTarget) -> io::Result<Destination> {
+        match target {
+            LogTarget::File(path) => {
+                File::options().append(true).create(true).open(path).map(Destination::File)
+            }
+            LogTarget::Program(program) => {
+                let mut command = Command::new("/bin/sh");
+                command.arg("-c").arg(format!("exec {program}")).stdin(Stdio::piped());
+                let mut child = command.spawn()?;
+                Ok(Destination::Program { input: child.stdin.take(), child })
+            }
+        }
+    }
+
+    /// Writes lines. A program that has ended is started again, once.
+    pub(super) fn write(&mut self, target: &LogTarget, lines: &[u8]) -> io::Result<()> {
+        if lines.is_empty() {
+            return Ok(());
+        }
+        match self {
+            Destination::File(file) => file.write_all(lines),
+            Destination::Program { input: Some(input), .. } => match input.write_all(lines) {
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                    *self = Destination::open(target)?;
+                    match self {
+                        Destination::Program { input: Some(input), .. } => input.write_all(lines),
+                        _ => Err(error),
+                    }
+                }
+                result => result,
+            },
+            Destination::Program { input: None, .. } => Err(io::ErrorKind::BrokenPipe.into()),
+        }
+    }
+}
+
+impl Drop for Destination {
+    fn drop(&mut self) {
+        if let Destination::Program { input, child } = self {
+            drop(input.take());
+            // It may have much left to do with what it has read; only one that has ended is noticed.
+            let _ = child.try_wait();
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What is in there is whole between two statements.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
