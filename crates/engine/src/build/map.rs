@@ -205,8 +205,7 @@ impl Builder<'_> {
             b"unescape" => InternalMap::Unescape,
             _ => {
                 let message = format!("no internal function is called {}", show(function));
-                let finding =
-                    Finding::error(message).hint("toupper, tolower, escape or unescape");
+                let finding = Finding::error(message).hint("toupper, tolower, escape or unescape");
                 self.report_at(directive, source.at, source.len, finding);
                 return None;
             }

@@ -142,3 +142,147 @@ impl Version {
         &self.table
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::{Cell, RefCell};
+
+    use super::*;
+    use crate::diagnostic::Diagnostic;
+    use crate::outside::FileKind;
+
+    #[test]
+    fn a_file_is_read_when_its_stamp_changes_and_only_then() {
+        let world = World::default();
+        let map = FileMap::new(0, Form::Text, PathBuf::from("/map"));
+        let mut known = None;
+        let mut check = |expected: Option<&str>, reads: u32| {
+            map.refresh(&mut known, &world).unwrap();
+            let value = known.as_ref().map(|known| known.table().get(b"k"));
+            assert_eq!(value, expected.map(|text| Some(text.as_bytes())));
+            assert_eq!(world.reads.take(), reads);
+        };
+        check(None, 0);
+        world.set(Some("k 1\n"));
+        check(Some("1"), 1);
+        check(Some("1"), 0);
+        world.set(Some("k 2\n"));
+        check(Some("2"), 1);
+        world.set(None);
+        check(None, 0);
+        world.set(Some("k 3\n"));
+        check(Some("3"), 1);
+    }
+
+    #[test]
+    fn threads_share_what_one_of_them_has_read() {
+        let world = World::default();
+        world.set(Some("k 1\n"));
+        let map = FileMap::new(0, Form::Text, PathBuf::from("/map"));
+        let (mut one, mut other) = (None, None);
+        map.refresh(&mut one, &world).unwrap();
+        map.refresh(&mut other, &world).unwrap();
+        assert_eq!(world.reads.take(), 1);
+        assert!(Arc::ptr_eq(&one.unwrap().table, &other.unwrap().table));
+    }
+
+    #[test]
+    fn who_knows_older_contents_does_not_wait_for_newer() {
+        let world = World::default();
+        world.set(Some("k 1\n"));
+        let map = FileMap::new(0, Form::Text, PathBuf::from("/map"));
+        let mut known = None;
+        map.refresh(&mut known, &world).unwrap();
+        world.set(Some("k 2\n"));
+        let reading = map.newest.lock().unwrap();
+        map.refresh(&mut known, &world).unwrap();
+        assert_eq!(known.as_ref().unwrap().table().get(b"k"), Some(&b"1"[..]));
+        drop(reading);
+        map.refresh(&mut known, &world).unwrap();
+        assert_eq!(known.unwrap().table().get(b"k"), Some(&b"2"[..]));
+    }
+
+    #[test]
+    fn a_changed_file_that_cannot_be_read_fails_until_it_can() {
+        let world = World::default();
+        world.set(Some("k 1\n"));
+        let map = FileMap::new(0, Form::Text, PathBuf::from("/map"));
+        let mut known = None;
+        map.refresh(&mut known, &world).unwrap();
+        world.set(Some("k 2\n"));
+        world.locked.set(true);
+        assert!(matches!(map.refresh(&mut known, &world), Err(ReadError::Io { .. })));
+        assert!(known.is_none());
+        world.locked.set(false);
+        map.refresh(&mut known, &world).unwrap();
+        assert_eq!(known.unwrap().table().get(b"k"), Some(&b"2"[..]));
+    }
+
+    /// One file, and how often it was read.
+    #[derive(Default)]
+    struct World {
+        text: RefCell<Option<&'static str>>,
+        changes: Cell<u64>,
+        locked: Cell<bool>,
+        reads: Cell<u32>,
+    }
+
+    impl World {
+        fn set(&self, text: Option<&'static str>) {
+            self.text.replace(text);
+            self.changes.set(self.changes.get() + 1);
+        }
+    }
+
+    impl Outside for World {
+        fn read(&self, _path: &Path) -> io::Result<Vec<u8>> {
+            self.reads.set(self.reads.get() + 1);
+            if self.locked.get() {
+                return Err(io::ErrorKind::PermissionDenied.into());
+            }
+            self.text
+                .borrow()
+                .map(|text| text.as_bytes().to_vec())
+                .ok_or_else(|| io::ErrorKind::NotFound.into())
+        }
+
+        fn list(&self, _directory: &Path) -> io::Result<Vec<PathBuf>> {
+            Ok(Vec::new())
+        }
+
+        fn stamp(&self, _path: &Path) -> io::Result<Option<Stamp>> {
+            let stamp = |text: &str| Stamp {
+                inode: (0, self.changes.get()),
+                len: text.len() as u64,
+                modified_ns: 0,
+            };
+            Ok(self.text.borrow().map(stamp))
+        }
+
+        fn report(&self, _diagnostics: &[Diagnostic]) {}
+
+        fn kind(&self, _path: &Path) -> FileKind {
+            FileKind::File(0)
+        }
+
+        fn kind_of_link(&self, path: &Path) -> FileKind {
+            self.kind(path)
+        }
+
+        fn is_executable(&self, _path: &Path) -> bool {
+            false
+        }
+
+        fn random(&self) -> u64 {
+            0
+        }
+
+        fn environment(&self, _name: &str) -> Option<String> {
+            None
+        }
+
+        fn now(&self) -> (i64, i32) {
+            (0, 0)
+        }
+    }
+}

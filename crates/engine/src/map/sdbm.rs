@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn a_damaged_page_is_left_out() {
         let good = page(&[(b"k", b"v")]);
-        for (at, byte) in [(1, 3), (1, 128), (3, 5), (4, 255), (5, 128)] {
+        for (at, byte) in [(1, 3), (1, 128), (3, 5), (5, 4), (5, 128)] {
             let mut bad = good.clone();
             bad[at] = byte;
             assert_eq!(read(bad, &[]).len(), 0, "byte {at}");
