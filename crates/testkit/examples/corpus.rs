@@ -98,7 +98,7 @@ fn run(options: &Options) -> Result<usize, Box<dyn Error>> {
         }
         if shrunk < options.shrink {
             shrunk += 1;
-            let compared = contest.compare(&[case.clone()], &mut Tally::default())?;
+            let compared = contest.compare(std::slice::from_ref(case), &mut Tally::default())?;
             for found in compared {
                 let small = shrink::shrink(&contest, found)?;
                 println!("# {:?}: milepost: {}", small.kind, small.got);
