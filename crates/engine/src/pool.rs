@@ -71,12 +71,6 @@ impl Pool {
         Str { chunk: file + 1, at: text.at() as u32, len: text.len() as u32 }
     }
 
-    /// All of a file's text.
-    pub(crate) fn whole_file(&self, file: u32) -> Str {
-        let len = self.tree(file).buffer().len() as u32;
-        Str { chunk: file + 1, at: 0, len }
-    }
-
     pub(crate) fn get(&self, text: Str) -> &[u8] {
         let (at, end) = (text.at as usize, (text.at + text.len) as usize);
         match text.chunk.checked_sub(1) {

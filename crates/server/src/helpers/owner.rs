@@ -38,8 +38,7 @@ fn owner(users: &[u8], groups: &[u8], user: &[u8], group: Option<&[u8]>) -> io::
 
 /// The fields of the line that starts with `name`.
 fn line<'t>(text: &'t [u8], name: &[u8]) -> Option<Vec<&'t [u8]>> {
-    let mut lines = text.split(|&byte| byte == b'\n');
-    lines
+    text.split(|&byte| byte == b'\n')
         .map(|line| line.split(|&byte| byte == b':').collect::<Vec<_>>())
         .find(|fields| fields.first() == Some(&name))
 }
