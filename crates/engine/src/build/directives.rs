@@ -3,6 +3,7 @@
 use milepost_pcre::Case;
 use milepost_syntax::Words;
 
+use super::harmless::{self, Class};
 use super::report::{Finding, show};
 use super::{Builder, Context, Directive};
 
@@ -50,6 +51,7 @@ impl Builder<'_> {
             b"errordocument" => self.error_document(directive, context),
             b"setenvif" => self.set_env_if(directive, Case::Sensitive, context),
             b"setenvifnocase" => self.set_env_if(directive, Case::Insensitive, context),
+            b"setenvifexpr" => self.set_env_if_expr(directive, context),
             b"browsermatch" => self.browser_match(directive, Case::Sensitive, context),
             b"browsermatchnocase" => self.browser_match(directive, Case::Insensitive, context),
             b"setenv" => self.set_env(directive, context),
@@ -96,7 +98,7 @@ impl Builder<'_> {
             b"globallog" => self.custom_log(directive, context, true),
             b"transferlog" => self.transfer_log(directive, context),
             b"errorlog" => self.error_log(directive, context),
-            lower if IGNORED.iter().any(|name| name.as_bytes() == lower) => {
+            lower if harmless::class(lower).is_some() => {
                 self.without_effect(directive, lower);
             }
             _ => self.unknown(directive),
@@ -128,29 +130,11 @@ impl Builder<'_> {
             | b"header"
             | b"requestheader"
             | b"acceptpathinfo"
-            | b"addtype"
-            | b"addhandler"
-            | b"sethandler"
-            | b"addcharset"
-            | b"forcetype"
-            | b"addencoding"
-            | b"adddefaultcharset"
-            | b"fileetag"
-            | b"defaulttype"
-            | b"setoutputfilter"
-            | b"addoutputfilter"
-            | b"addoutputfilterbytype"
-            | b"addlanguage"
-            | b"defaultlanguage"
             | b"passenv" => allowed.file_info,
-            b"directoryindex" | b"directoryslash" | b"fallbackresource" | b"expiresactive"
-            | b"expiresbytype" | b"expiresdefault" | b"indexoptions" | b"indexignore"
-            | b"addicon" => allowed.indexes,
+            b"directoryindex" | b"directoryslash" | b"fallbackresource" => allowed.indexes,
             b"options" => allowed.options,
             b"order" | b"allow" | b"deny" => allowed.limit,
-            b"require" | b"satisfy" | b"authtype" | b"authname" | b"authuserfile" => {
-                allowed.auth_config
-            }
+            b"require" | b"satisfy" => allowed.auth_config,
             b"include"
             | b"includeoptional"
             | b"define"
@@ -184,19 +168,41 @@ impl Builder<'_> {
             | b"mergeslashes"
             | b"allowencodedslashes"
             | b"usecanonicalname" => false,
-            _ => return true,
+            lower => match harmless::class(lower) {
+                None => return true,
+                Some(Class::Server) => false,
+                Some(Class::FileInfo) => allowed.file_info,
+                Some(Class::Indexes) => allowed.indexes,
+                Some(Class::Options) => allowed.options,
+                Some(Class::AuthConfig) => allowed.auth_config,
+            },
         };
         if class || allowed.names.iter().any(|name| **name == *lower) {
             return true;
         }
-        let message = format!("{} is not allowed here", show(directive.name));
-        let finding =
-            if allowed.nonfatal.1 { Finding::warning(message) } else { Finding::error(message) };
+        self.not_allowed(directive, show(directive.name), allowed.nonfatal.1);
+        false
+    }
+
+    /// Whether a `.htaccess` file may have the section. Any class will do; a list names it as `<Files`.
+    pub(super) fn is_section_allowed(&mut self, directive: &Directive<'_>, lower: &[u8]) -> bool {
+        let Some(allowed) = self.allowed.clone() else { return true };
+        let is_listed = |name: &[u8]| name.strip_prefix(b"<") == Some(lower);
+        if allowed.has_class() || allowed.names.iter().any(|name| is_listed(name)) {
+            return true;
+        }
+        let name = format!("`<{}`", String::from_utf8_lossy(directive.name));
+        self.not_allowed(directive, name, allowed.nonfatal.1);
+        false
+    }
+
+    fn not_allowed(&mut self, directive: &Directive<'_>, name: String, is_warning: bool) {
+        let message = format!("{name} is not allowed here");
+        let finding = if is_warning { Finding::warning(message) } else { Finding::error(message) };
         self.report(
             directive,
             finding.hint("`AllowOverride` of the directory decides what a `.htaccess` may say"),
         );
-        false
     }
 
     /// Notes once that a directive is known and changes no answer.
@@ -341,56 +347,6 @@ const DONE: &[&str] = &[
     "IfDefine",
     "IfVersion",
     "IfFile",
-];
-
-/// Directives of httpd that cannot change status or `Location` of an answer, in lower case.
-const IGNORED: &[&str] = &[
-    "asyncrequestworkerfactor",
-    "coredumpdirectory",
-    "defaultruntimedir",
-    "defaulttype",
-    "enablemmap",
-    "enablesendfile",
-    "errorlogformat",
-    "extendedstatus",
-    "fileetag",
-    "gracefulshutdowntimeout",
-    "group",
-    "hostnamelookups",
-    "httpprotocoloptions",
-    "identitycheck",
-    "limitrequestbody",
-    "loadfile",
-    "loglevel",
-    "maxclients",
-    "maxconnectionsperchild",
-    "maxmemfree",
-    "maxrequestsperchild",
-    "maxrequestworkers",
-    "maxspareservers",
-    "maxsparethreads",
-    "minspareservers",
-    "minsparethreads",
-    "mutex",
-    "namevirtualhost",
-    "pidfile",
-    "protocols",
-    "receivebuffersize",
-    "requestreadtimeout",
-    "scoreboardfile",
-    "sendbuffersize",
-    "serverlimit",
-    "serversignature",
-    "servertokens",
-    "startservers",
-    "startthreads",
-    "threadlimit",
-    "threadsperchild",
-    "threadstacksize",
-    "traceenable",
-    "typesconfig",
-    "usecanonicalphysicalport",
-    "user",
 ];
 
 /// The known name that is nearest to `name`, if one is near.
