@@ -582,7 +582,9 @@ impl Run<'_> {
         let directory = &dir.directory[..];
         let Some(slash) = memchr::memchr(b'/', &hop.filename[skip..]) else { return };
         let start = skip + slash;
-        let rest = hop.filename[start..].to_vec();
+        let rest = hop.filename[start + 1..].to_vec();
+        // An `<If>` has a directory that is no path and does not begin with a slash.
+        let directory = directory.strip_prefix(b"/").unwrap_or(directory);
         if let Some(below) = rest.strip_prefix(directory) {
             hop.filename.truncate(start);
             let base = base.strip_suffix(b"/").unwrap_or(base);

@@ -39,11 +39,13 @@ impl Run<'_> {
         let Some(part) = &config.section_alias else { return Translated::Declined };
         let SectionAlias { file, url_path } = &*part.value;
         let mut path = self.take_buffer();
-        if self.write_template(file, hop, &mut path).is_err() {
-            self.put_buffer(path);
-            return Translated::End(End::Status(500));
+        let written = self.write_template(file, hop, &mut path);
+        if written.is_err() {
+            // httpd says so in its log and goes on with an empty path.
+            path.clear();
         }
-        let url_path = url_path.filter(|_| config.preserve_path == Some(true));
+        let keeps_path = config.preserve_path == Some(true) && written.is_ok();
+        let url_path = url_path.filter(|_| keeps_path);
         if let Some(url_path) = url_path.map(|text| part.pool(&self.program.pool).get(text)) {
             let covered = alias::covers(url_path, &hop.uri);
             if covered > 0 {

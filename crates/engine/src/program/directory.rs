@@ -84,8 +84,12 @@ pub(crate) struct Override {
 impl Override {
     /// Whether they may say nothing, so that they are not looked for.
     pub(crate) fn is_none(&self) -> bool {
-        !(self.auth_config || self.file_info || self.indexes || self.limit || self.options)
-            && self.names.is_empty()
+        !self.has_class() && self.names.is_empty()
+    }
+
+    /// Whether any class of directives is allowed.
+    pub(crate) fn has_class(&self) -> bool {
+        self.auth_config || self.file_info || self.indexes || self.limit || self.options
     }
 }
 
