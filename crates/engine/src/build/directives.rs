@@ -93,11 +93,16 @@ impl Builder<'_> {
                 self.limit(directive, |settings| &mut settings.field_bytes_max)
             }
             b"listenbacklog" => self.listen_backlog(directive),
+            b"pidfile" => self.pid_file(directive, context),
+            b"user" => self.user(directive, context),
+            b"group" => self.group(directive, context),
+            b"requestreadtimeout" => self.request_read_timeout(directive, context),
             b"logformat" => self.log_format(directive, context),
             b"customlog" => self.custom_log(directive, context, false),
             b"globallog" => self.custom_log(directive, context, true),
             b"transferlog" => self.transfer_log(directive, context),
             b"errorlog" => self.error_log(directive, context),
+            lower if lower.starts_with(b"php_") && !self.loads_php() => self.unknown(directive),
             lower if harmless::class(lower).is_some() => {
                 self.without_effect(directive, lower);
             }
@@ -203,6 +208,13 @@ impl Builder<'_> {
             directive,
             finding.hint("`AllowOverride` of the directory decides what a `.htaccess` may say"),
         );
+    }
+
+    /// Whether a module of PHP is named by `LoadModule`: the only one whose directives sites write
+    /// without asking for it, and httpd refuses them then.
+    fn loads_php(&self) -> bool {
+        let php = |module: &Vec<u8>| module.starts_with(b"php") && module.ends_with(b"_module");
+        self.names.modules.iter().any(php)
     }
 
     /// Notes once that a directive is known and changes no answer.
@@ -328,6 +340,10 @@ const DONE: &[&str] = &[
     "LimitRequestFields",
     "LimitRequestFieldSize",
     "ListenBacklog",
+    "PidFile",
+    "User",
+    "Group",
+    "RequestReadTimeout",
     "LogFormat",
     "CustomLog",
     "GlobalLog",
