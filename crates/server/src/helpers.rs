@@ -8,7 +8,7 @@ mod database;
 #[cfg(not(feature = "dbd"))]
 #[path = "helpers/no_database.rs"]
 mod database;
-mod owner;
+pub(crate) mod owner;
 mod program;
 
 use std::fmt;
@@ -97,10 +97,4 @@ impl fmt::Debug for Helpers {
         let running = self.programs.iter().flatten().count();
         f.debug_struct("Helpers").field("programs", &running).finish_non_exhaustive()
     }
-}
-
-/// Writes to the error log, which is stderr.
-#[allow(clippy::print_stderr, reason = "the error log is stderr")]
-fn log(message: &str) {
-    eprintln!("milepost: {message}");
 }

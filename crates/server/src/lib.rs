@@ -29,7 +29,7 @@ pub use error_log::{report, send_errors_to};
 pub use helpers::{HelperError, Helpers};
 pub use listener::BindError;
 pub use log::{LogError, Logs};
-pub use outside::FileSystem;
+pub use outside::{FileSystem, LastLook};
 pub use reply::Reply;
 pub use respond::{Answered, Peer, Respond};
 pub use server::{ReloadError, Reloader, Running, ServeError, Server, Stopper};

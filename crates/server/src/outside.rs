@@ -80,19 +80,21 @@ impl Outside for FileSystem {
     }
 }
 
-/// The file system, with a memory of the last thing looked at.
+/// The file system with a memory of the last thing looked at, and the helpers of a site.
 ///
 /// The engine looks whether there is a file, and then the file is answered with: one `stat` does for
 /// both. What is remembered must not outlive the request, so it is forgotten before each.
 #[derive(Default)]
-pub(crate) struct LastLook {
+pub struct LastLook {
     path: RefCell<Vec<u8>>,
     seen: Cell<Option<Metadata>>,
     helpers: Helpers,
 }
 
 impl LastLook {
-    pub(crate) fn with_helpers(helpers: Helpers) -> LastLook {
+    /// Makes one whose maps can ask their programs and databases.
+    #[must_use]
+    pub fn with_helpers(helpers: Helpers) -> LastLook {
         LastLook { helpers, ..LastLook::default() }
     }
 

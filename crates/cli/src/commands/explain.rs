@@ -9,7 +9,7 @@ use anyhow::Context;
 use milepost_engine::{
     Decision, Event, Fields, Outcome, Request, Scheme, Scratch, Severity, Site, Step, Version,
 };
-use milepost_server::FileSystem;
+use milepost_server::{Helpers, LastLook};
 use serde_json::{Value, json};
 
 use super::configuration::Configuration;
@@ -113,7 +113,11 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     };
     let mut scratch = Scratch::default();
     scratch.start_trace();
-    let decision = explain(&site, &request, &mut scratch);
+    // What maps answer decides too, so those that they ask are asked here as well.
+    let helpers = Helpers::start(&site)?;
+    let decision =
+        explain(&site, &request, &LastLook::with_helpers(helpers.share()), &mut scratch);
+    helpers.stop();
     let steps = scratch.take_trace();
     let mut out = io::stdout().lock();
     if args.json {
@@ -131,8 +135,13 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 /// Decides, and turns the decision into values that outlive the scratch.
-fn explain(site: &Site, request: &Request<'_>, scratch: &mut Scratch) -> Value {
-    let Decision { outcome, rule, .. } = site.decide(request, &FileSystem, scratch);
+fn explain(
+    site: &Site,
+    request: &Request<'_>,
+    outside: &LastLook,
+    scratch: &mut Scratch,
+) -> Value {
+    let Decision { outcome, rule, .. } = site.decide(request, outside, scratch);
     let rule = rule.map(|rule| json!({ "file": rule.file(), "line": rule.line() }));
     let mut answer = json!({ "status": 200, "location": null, "rule": rule, "file": null });
     match outcome {

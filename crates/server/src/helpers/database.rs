@@ -8,6 +8,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -17,7 +18,7 @@ use milepost_engine::{Database, Driver, Outside};
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OpenFlags};
 
-use super::log;
+use crate::error_log::report;
 use crate::outside::FileSystem;
 
 /// How long a query waits for somebody who writes, as in APR (15 times 0.1 s).
@@ -44,21 +45,20 @@ impl Connections {
     /// Returns the first column of a row that `sql` selects; its `%s` stands for the key.
     pub(super) fn query(&self, database: &Database, sql: &str, key: &[u8]) -> Option<Vec<u8>> {
         let mut open = self.open.borrow_mut();
-        if !open.contains_key(&database.number) {
-            match connect(database) {
-                Ok(connection) => {
-                    open.insert(database.number, connection);
-                }
+        let connection = match open.entry(database.number) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => match connect(database) {
+                Ok(connection) => entry.insert(connection),
                 Err(error) => {
-                    log(&format!("database {}: {error}", name(database)));
+                    report(&format!("database {}: {error}", name(database)));
                     return None;
                 }
-            }
-        }
+            },
+        };
         let mut value = None;
-        let result = select(&open[&database.number], sql, key, &mut value);
+        let result = select(connection, sql, key, &mut value);
         if let Err(error) = result {
-            log(&format!("database {}: {error}", name(database)));
+            report(&format!("database {}: {error}", name(database)));
         }
         value
     }
@@ -102,7 +102,7 @@ fn select(
     while let Some(row) = rows.next()? {
         count += 1;
         // Each of n rows is kept with the same probability.
-        if chosen.is_none() || FileSystem.random() % count == 0 {
+        if chosen.is_none() || FileSystem.random().is_multiple_of(count) {
             *chosen = text(connection, row.get_ref(0)?)?;
         }
     }

@@ -8,16 +8,16 @@ use std::io;
 
 /// User and group number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Owner {
-    pub(super) user: u32,
-    pub(super) group: u32,
+pub(crate) struct Owner {
+    pub(crate) user: u32,
+    pub(crate) group: u32,
 }
 
 /// Looks a user up, and a group if it is not to be the user's own.
 ///
 /// # Errors
 /// When a name is not known.
-pub(super) fn find(user: &[u8], group: Option<&[u8]>) -> io::Result<Owner> {
+pub(crate) fn find(user: &[u8], group: Option<&[u8]>) -> io::Result<Owner> {
     let read = |path| std::fs::read(path);
     owner(&read("/etc/passwd")?, &read("/etc/group")?, user, group)
 }

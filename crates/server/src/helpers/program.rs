@@ -22,7 +22,8 @@ use std::time::{Duration, Instant};
 use milepost_engine::MapProgram;
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::{log, owner};
+use super::owner;
+use crate::error_log::report;
 
 /// How long an answer may take. httpd waits for ever; here a worker and all its connections would.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(10);
@@ -101,7 +102,7 @@ impl Program {
                 true
             }
             Err(error) => {
-                log(&format!("{}: {error}", self.name));
+                report(&format!("{}: {error}", self.name));
                 false
             }
         }
@@ -125,7 +126,7 @@ impl Drop for Program {
         if let Some(child) = self.take_child() {
             let ender = thread::Builder::new().name("milepost-prg-end".to_owned());
             if let Err(error) = ender.spawn(move || end(child)) {
-                log(&format!("{}: cannot end it: {error}", self.name));
+                report(&format!("{}: cannot end it: {error}", self.name));
             }
         }
     }
