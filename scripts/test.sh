@@ -9,13 +9,14 @@ target=${CARGO_TARGET_DIR:-target}
 log=$target/test-output.txt
 durations=()
 
-# step NAME COMMAND...: runs the command and remembers how long it took.
+# step NAME COMMAND...: runs one command and remembers how long it took.
 step() {
-    local name=$1 began=$SECONDS
+    local name=$1 began=$SECONDS status=0
     shift
     echo "== $name"
-    "$@"
+    "$@" || status=$?
     durations+=("$name $((SECONDS - began)) s")
+    return "$status"
 }
 
 # Runs cargo test and keeps what it prints. Which tests fail is in there; that some do is the status.
@@ -23,9 +24,11 @@ tests() {
     cargo test --locked --workspace --no-fail-fast "$@" 2>&1 | tee -a "$log"
 }
 
-# Says how long each step took and adds up the lines "test result: ok. 12 passed; 0 failed; ...".
+# Says how long each step took, names the tests that failed, and adds up the lines
+# "test result: ok. 12 passed; 0 failed; ...".
 summary() {
     printf '== %s\n' "${durations[@]}"
+    awk '/^test .* FAILED$/' "$log"
     awk '/^test result: / { passed += $4; failed += $6 }
         END { printf "%d passed, %d failed\n", passed, failed }' "$log"
 }

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
@@ -32,6 +33,82 @@ fn a_configuration_is_served_until_the_server_is_told_to_stop() {
     server.signal("TERM");
     assert_eq!(server.end().code(), Some(0));
     assert!(TcpStream::connect(address).is_err());
+}
+
+#[test]
+fn programs_of_maps_run_as_long_as_their_configuration() {
+    let directory = directory();
+    let address = free_address();
+    let program = |name: &str, script: &str| {
+        write(&directory, name, &format!("#!/bin/sh\n{script}\n"));
+        fs::set_permissions(directory.path().join(name), fs::Permissions::from_mode(0o755))
+            .unwrap();
+    };
+    let configure = |name: &str| {
+        let text = format!(
+            "Listen {address}\nRewriteEngine On\nRewriteMap m prg:{name}\n\
+             RewriteRule ^/(.*)$ http://b.example/${{m:$1|none}} [R]\n"
+        );
+        write(&directory, "httpd.conf", &text);
+    };
+    program("first", "while read -r key; do echo \"first-$key-$$\"; done");
+    program("second", "while read -r key; do echo \"second-$key-$$\"; done");
+    configure("first");
+    let mut server = Server::start(&["-d", path(&directory), "-f", "httpd.conf", "--workers", "2"]);
+    let answered = |expected: &str| {
+        let answer = ask(address, "/key");
+        let value = answer.split("http://b.example/").nth(1).expect("a redirect");
+        let value = value.lines().next().expect("a line").to_owned();
+        let id = value.strip_prefix(expected).unwrap_or_else(|| panic!("{value}"));
+        Path::new("/proc").join(id)
+    };
+    let first = answered("first-key-");
+    assert!(first.exists());
+    assert_eq!(answered("first-key-"), first, "both workers ask one program");
+    configure("second");
+    server.signal("HUP");
+    server.next_line();
+    let second = answered("second-key-");
+    assert!(second.exists());
+    let deadline = Instant::now() + SOON;
+    while first.exists() && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(!first.exists(), "the old program runs on");
+    server.signal("TERM");
+    assert_eq!(server.end().code(), Some(0));
+    assert!(!second.exists(), "the program outlives the server");
+}
+
+#[test]
+fn a_program_that_cannot_start_keeps_the_server_from_starting() {
+    let directory = directory();
+    write(&directory, "program", "no program");
+    let output = Command::new(MILEPOST)
+        .args(["serve", "-d", path(&directory), "-f", "/dev/null", "-c", "RewriteEngine On"])
+        .args(["-c", "RewriteMap m prg:program", "-C"])
+        .arg(format!("Listen {}", free_address()))
+        .output()
+        .expect("runs");
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("cannot start") && said.contains("the program of map m"), "{said}");
+}
+
+#[test]
+fn explain_asks_programs_too() {
+    let output = Command::new(MILEPOST)
+        .args(["explain", "-f", "/dev/null", "-c", "RewriteEngine On", "-c"])
+        .args([
+            "RewriteMap m prg:/bin/cat",
+            "-c",
+            "RewriteRule ^/(.*)$ http://b.example/${m:$1} [R]",
+        ])
+        .args(["--json", "http://a.example/key"])
+        .output()
+        .expect("runs");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("\"http://b.example/key\""), "{said}");
 }
 
 #[test]
@@ -69,40 +146,6 @@ fn a_directory_is_served_with_its_htaccess() {
     assert!(ask(address, "/old").contains("\r\nLocation: http://b.example/new\r\n"));
     server.signal("TERM");
     assert_eq!(server.end().code(), Some(0));
-}
-
-#[test]
-fn an_unknown_directive_is_named_with_its_place() {
-    let directory = directory();
-    write(&directory, "httpd.conf", "Listen 127.0.0.1:1\n\nRedirekt /a http://b.example/\n");
-    let (status, text) = fails(&["-d", path(&directory), "-f", "httpd.conf"]);
-    assert_eq!(status.code(), Some(2));
-    assert!(text.contains("httpd.conf:3:1: error: "), "{text}");
-    assert!(text.contains("Redirekt"), "{text}");
-}
-
-#[test]
-fn a_missing_file_is_named() {
-    let (status, text) = fails(&["-f", "/nonexistent/httpd.conf"]);
-    assert_eq!(status.code(), Some(2));
-    assert!(text.contains("/nonexistent/httpd.conf"), "{text}");
-    let (status, text) = fails(&["/nonexistent"]);
-    assert_eq!(status.code(), Some(2));
-    assert!(text.contains("/nonexistent"), "{text}");
-}
-
-#[test]
-fn a_port_in_use_is_named_with_the_place_of_its_listen() {
-    let directory = directory();
-    let taken = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
-    let address = taken.local_addr().expect("an address");
-    write(&directory, "httpd.conf", &format!("ServerName a\nListen {address}\n"));
-    let (status, text) = fails(&["-d", path(&directory), "-f", "httpd.conf"]);
-    assert_eq!(status.code(), Some(2));
-    let lines: Vec<_> = text.lines().collect();
-    let [line] = lines[..] else { panic!("not one line: {text}") };
-    assert!(line.starts_with(&format!("milepost: cannot listen on {address} (")), "{line}");
-    assert!(line.ends_with("httpd.conf:2): the port is in use"), "{line}");
 }
 
 #[test]
@@ -199,6 +242,52 @@ fn logs_are_opened_anew_by_a_signal() {
     let read = |name: &str| fs::read_to_string(file(name)).expect("a log");
     assert_eq!(read("access.1"), format!("/a/1 {rule}\n/a/2 {rule}\n"));
     assert_eq!(read("access"), format!("/a/3 {rule}\n"));
+}
+
+#[test]
+fn the_pid_file_holds_the_process_while_it_serves() {
+    let directory = directory();
+    let address = free_address();
+    write(&directory, "httpd.conf", &format!("Listen {address}\nPidFile milepost.pid\n"));
+    write(&directory, "milepost.pid", "1\n");
+    let mut server = Server::start(&["-d", path(&directory), "-f", "httpd.conf"]);
+    let file = Path::join(directory.path(), "milepost.pid");
+    assert_eq!(fs::read_to_string(&file).expect("a file"), format!("{}\n", server.child.id()));
+    server.signal("TERM");
+    assert_eq!(server.end().code(), Some(0));
+    assert!(!file.exists());
+}
+
+#[test]
+fn all_threads_have_the_rights_of_the_user() {
+    let directory = directory();
+    let address = free_address();
+    let text = format!("Listen {address}\nUser #12345\nGroup #12346\nCustomLog /dev/null %r\n");
+    write(&directory, "httpd.conf", &text);
+    let server = Server::start(&["-d", path(&directory), "-f", "httpd.conf", "--workers", "2"]);
+    assert!(ask(address, "/").starts_with("HTTP/1.1 404 "));
+    let numbers = |status: &str, name: &str| -> Vec<u32> {
+        let line = status.lines().find(|line| line.starts_with(name)).expect("a line");
+        line.split_whitespace().skip(1).map(|number| number.parse().expect("a number")).collect()
+    };
+    let own = fs::read_to_string("/proc/self/status").expect("a status");
+    // Whoever is not root cannot become somebody else, and Apache does not try either.
+    let root = numbers(&own, "Uid:")[1] == 0;
+    let tasks = fs::read_dir(format!("/proc/{}/task", server.child.id())).expect("threads");
+    let mut count = 0;
+    for task in tasks {
+        let path = task.expect("a thread").path().join("status");
+        let status = fs::read_to_string(path).expect("a status");
+        if root {
+            assert_eq!(numbers(&status, "Uid:"), [12345; 4]);
+            assert_eq!(numbers(&status, "Gid:"), [12346; 4]);
+            assert_eq!(numbers(&status, "Groups:"), [12346]);
+        } else {
+            assert_eq!(numbers(&status, "Uid:"), numbers(&own, "Uid:"));
+        }
+        count += 1;
+    }
+    assert!(count >= 5, "{count} threads");
 }
 
 /// A running `milepost serve`; killed when dropped.
