@@ -131,6 +131,9 @@ impl Builder<'_> {
         context: &mut Context<'_>,
     ) {
         let name = directive.name.to_ascii_lowercase();
+        if !self.is_section_allowed(directive, &name) {
+            return;
+        }
         let counts = match name.as_slice() {
             b"ifmodule" => self.holds(directive, |builder, name| builder.has_module(name)),
             b"ifdefine" => {

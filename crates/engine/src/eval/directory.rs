@@ -17,23 +17,10 @@ impl Run<'_> {
         if hop.kind != Some(FileKind::Directory) {
             return None;
         }
-        let config = config.get();
         if hop.uri.last() != Some(&b'/') {
-            if config.slash == Some(false) {
-                return None;
-            }
-            let mut answer = std::mem::take(&mut self.work.answer);
-            answer.clear();
-            self.write_self_url(&mut answer);
-            path::escape(&hop.uri, &mut answer);
-            answer.push(b'/');
-            if hop.has_args {
-                answer.push(b'?');
-                answer.extend_from_slice(&hop.args);
-            }
-            self.work.answer = answer;
-            return Some(End::Redirect(301));
+            return self.redirect_to_slash(hop, config);
         }
+        let config = config.get();
         let mut refused = None;
         let count = config.index.as_ref().map_or(1, |names| names.len());
         for number in 0..count {
@@ -45,6 +32,25 @@ impl Run<'_> {
             }
         }
         refused
+    }
+
+    /// 301 for a directory that is asked for without its slash, even if rules lead elsewhere.
+    pub(super) fn redirect_to_slash(&mut self, hop: &Hop, config: &Config<'_>) -> Option<End> {
+        let is_directory = hop.kind == Some(FileKind::Directory);
+        if !is_directory || hop.uri.last() == Some(&b'/') || config.get().slash == Some(false) {
+            return None;
+        }
+        let mut answer = std::mem::take(&mut self.work.answer);
+        answer.clear();
+        self.write_self_url(&mut answer);
+        path::escape(&hop.uri, &mut answer);
+        answer.push(b'/');
+        if hop.has_args {
+            answer.push(b'?');
+            answer.extend_from_slice(&hop.args);
+        }
+        self.work.answer = answer;
+        Some(End::Redirect(301))
     }
 
     /// A subrequest for one index name.
