@@ -15,6 +15,7 @@ use milepost_http::response::{
 
 use crate::check::{describe_head, push_content};
 use crate::failure::FailureKind;
+use crate::keep::{Keep, Kept};
 use crate::target::Expectation;
 
 /// Status of a response that hands the connection over to another protocol: nothing follows that
@@ -42,6 +43,7 @@ struct LastHead {
 /// What a head says about the rest of the exchange.
 #[derive(Debug, Clone, Copy)]
 struct Facts {
+    version_minor: u8,
     status: u16,
     framing: Framing,
     persistent: bool,
@@ -51,6 +53,8 @@ struct Facts {
 /// One complete answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Answer {
+    /// Minor version: 0 or 1.
+    pub(crate) version_minor: u8,
     pub(crate) status: u16,
     /// The connection may carry another request.
     pub(crate) persistent: bool,
@@ -64,6 +68,15 @@ pub(crate) struct Answer {
 pub(crate) struct Failure {
     pub(crate) kind: FailureKind,
     pub(crate) detail: String,
+    /// The system's number for it, if it came from there.
+    pub(crate) os_error: Option<i32>,
+}
+
+impl Failure {
+    /// One that is not the system's.
+    pub(crate) fn new(kind: FailureKind, detail: impl Into<String>) -> Self {
+        Self { kind, detail: detail.into(), os_error: None }
+    }
 }
 
 /// An answer on its way. One for each connection, used again for the next answer.
@@ -78,6 +91,7 @@ pub(crate) struct Incoming {
     started: bool,
     /// The answer in words; only of a wrong one, and only if examples are wanted.
     got: Option<String>,
+    kept: Kept,
 }
 
 #[derive(Debug, Default)]
@@ -119,6 +133,7 @@ impl Judge {
     fn parse(&mut self, head: &[u8]) -> Result<Facts, HeadError> {
         let parsed = ResponseHead::parse(head, self.method)?;
         let facts = Facts {
+            version_minor: parsed.version_minor,
             status: parsed.status,
             framing: parsed.framing,
             persistent: parsed.persistent && parsed.status != SWITCHING_PROTOCOLS,
@@ -143,6 +158,16 @@ impl Judge {
 }
 
 impl Incoming {
+    /// A place for answers of which this is kept.
+    pub(crate) fn keeping(keep: Keep) -> Self {
+        Self { kept: Kept::new(keep), ..Self::default() }
+    }
+
+    /// What was kept of the answer.
+    pub(crate) fn kept(&self) -> &Kept {
+        &self.kept
+    }
+
     /// Makes ready for the next answer. Keeps its memory.
     #[inline]
     pub(crate) fn reset(&mut self) {
@@ -152,6 +177,7 @@ impl Incoming {
         self.facts = None;
         self.started = false;
         self.got = None;
+        self.kept.clear();
     }
 
     /// Whether any byte of the answer has come.
@@ -182,6 +208,7 @@ impl Incoming {
             State::Head if self.head.is_empty() => match judge.recognise(bytes) {
                 // A wrong answer that has to be described takes the long way.
                 Some((length, facts)) if facts.right || !describe => {
+                    self.kept.head(&bytes[..length]);
                     self.begin_content(facts);
                     &bytes[length..]
                 }
@@ -223,7 +250,7 @@ impl Incoming {
                 )
             }
         };
-        Err(Failure { kind, detail })
+        Err(Failure::new(kind, detail))
     }
 
     /// The long way: collects a head, parses it, goes on to the content.
@@ -279,6 +306,7 @@ impl Incoming {
                     let parsed = ResponseHead::parse(head, judge.method);
                     self.got = parsed.ok().map(|parsed| describe_head(&parsed));
                 }
+                self.kept.head(head);
                 self.begin_content(facts);
                 return Ok((used, Some(facts)));
             }
@@ -311,26 +339,28 @@ impl Incoming {
                 let taken = (*left).min(bytes.len() as u64);
                 *left -= taken;
                 self.content_bytes += taken;
+                self.kept.content(&bytes[..taken as usize]);
                 if *left > 0 {
                     return Ok(None);
                 }
                 bytes.len() - taken as usize
             }
-            State::Chunked(chunked) => match advance(chunked, bytes, &mut self.content_bytes)? {
-                None => return Ok(None),
-                Some(end) => bytes.len() - end,
-            },
+            State::Chunked(chunked) => {
+                match advance(chunked, bytes, &mut self.content_bytes, &mut self.kept)? {
+                    None => return Ok(None),
+                    Some(end) => bytes.len() - end,
+                }
+            }
             State::UntilClose => {
                 self.content_bytes += bytes.len() as u64;
+                self.kept.content(bytes);
                 return Ok(None);
             }
             State::Head => return Ok(None),
         };
         if surplus > 0 {
-            return Err(Failure {
-                kind: FailureKind::SurplusBytes,
-                detail: format!("{surplus} bytes after the end of the answer"),
-            });
+            let detail = format!("{surplus} bytes after the end of the answer");
+            return Err(Failure::new(FailureKind::SurplusBytes, detail));
         }
         Ok(Some(self.complete(judge, describe)))
     }
@@ -344,6 +374,7 @@ impl Incoming {
             push_content(got, self.content_bytes);
         }
         Answer {
+            version_minor: facts.version_minor,
             status: facts.status,
             persistent: facts.persistent,
             right: facts.right && content_right,
@@ -357,6 +388,7 @@ fn advance(
     chunked: &mut Chunked,
     bytes: &[u8],
     content_bytes: &mut u64,
+    kept: &mut Kept,
 ) -> Result<Option<usize>, Failure> {
     let mut at = 0;
     loop {
@@ -364,14 +396,12 @@ fn advance(
             Ok(Step::Content(range)) => {
                 *content_bytes += range.len() as u64;
                 at = range.end;
+                kept.content(&bytes[range]);
             }
             Ok(Step::More) => return Ok(None),
             Ok(Step::End(end)) => return Ok(Some(end)),
             Err(error) => {
-                return Err(Failure {
-                    kind: FailureKind::MalformedChunk,
-                    detail: error.to_string(),
-                });
+                return Err(Failure::new(FailureKind::MalformedChunk, error.to_string()));
             }
         }
     }
@@ -389,10 +419,8 @@ fn is_one_line(value: &[u8]) -> bool {
 }
 
 fn head_too_large() -> Failure {
-    Failure {
-        kind: FailureKind::HeadTooLarge,
-        detail: format!("message head of more than {HEAD_BYTES_MAX} bytes"),
-    }
+    let detail = format!("message head of more than {HEAD_BYTES_MAX} bytes");
+    Failure::new(FailureKind::HeadTooLarge, detail)
 }
 
 fn bad_head(error: &HeadError, head: &[u8]) -> Failure {
@@ -403,7 +431,7 @@ fn bad_head(error: &HeadError, head: &[u8]) -> Failure {
         _ => FailureKind::MalformedHead,
     };
     let shown = head[..head.len().min(SHOWN_BYTES_MAX)].escape_ascii();
-    Failure { kind, detail: format!("{error}, in \"{shown}\"") }
+    Failure::new(kind, format!("{error}, in \"{shown}\""))
 }
 
 #[cfg(test)]

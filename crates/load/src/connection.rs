@@ -2,7 +2,10 @@
 
 use mio::net::TcpStream;
 
-use crate::answer::Incoming;
+use crate::answer::{Incoming, Judge};
+use crate::keep::Keep;
+use crate::target::Target;
+use crate::wire::Single;
 
 /// A place for a connection. There is one for each slot and origin; it outlives its sockets.
 #[derive(Debug)]
@@ -11,6 +14,8 @@ pub(crate) struct Connection {
     pub(crate) state: State,
     /// The request, while there is one.
     pub(crate) exchange: Exchange,
+    /// What is requested instead of the target of the list, if anything is.
+    pub(crate) own: Option<Box<Own>>,
     pub(crate) incoming: Incoming,
     /// Whether the socket has carried a complete answer: if it ends now, that is the server's right.
     pub(crate) used: bool,
@@ -55,23 +60,38 @@ pub(crate) enum Watch {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Exchange {
     pub(crate) target: usize,
+    /// Which request of its chain.
+    pub(crate) hop: u32,
     /// Bytes of the request that have been written.
     pub(crate) written: usize,
     /// When it was meant to be sent.
     pub(crate) intended: u64,
+    /// When its connection was opened, if it had to be; 0 otherwise.
+    pub(crate) opened: u64,
     /// When it was sent, by the socket that it is on now; 0 before.
     pub(crate) sent: u64,
     /// When the first byte of the answer came; 0 before.
     pub(crate) first_byte: u64,
 }
 
+/// A request that is not in the list: a hop of a chain, or one of the list with cookies.
+#[derive(Debug)]
+pub(crate) struct Own {
+    /// Without what the visitor adds.
+    pub(crate) target: Target,
+    pub(crate) request: Single,
+    pub(crate) judge: Judge,
+}
+
 impl Connection {
-    pub(crate) fn new() -> Self {
+    /// A place for answers of which `keep` is kept.
+    pub(crate) fn new(keep: Keep) -> Self {
         Self {
             socket: None,
             state: State::Free,
             exchange: Exchange::default(),
-            incoming: Incoming::default(),
+            own: None,
+            incoming: Incoming::keeping(keep),
             used: false,
             watch: Watch::Nothing,
             opened: 0,

@@ -26,8 +26,15 @@ struct Link {
 impl Deadlines {
     /// Room for the indices below `count`.
     pub(crate) fn new(count: usize) -> Self {
+        let mut deadlines = Self { links: Vec::new(), first: NONE, last: NONE };
+        deadlines.grow(count);
+        deadlines
+    }
+
+    /// Makes room for the indices below `count`.
+    pub(crate) fn grow(&mut self, count: usize) {
         let link = Link { before: NONE, after: NONE, at: 0, set: false };
-        Self { links: vec![link; count], first: NONE, last: NONE }
+        self.links.resize(count.max(self.links.len()), link);
     }
 
     /// Gives `index` the deadline `at`, in place of the one that it had. `at` must not be earlier

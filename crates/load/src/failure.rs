@@ -36,6 +36,12 @@ pub enum FailureKind {
     SurplusBytes,
     /// Reading or writing failed in another way.
     Io,
+    /// A redirect led back to a request of the same chain.
+    RedirectLoop,
+    /// More redirects in a row than the plan follows.
+    RedirectLimit,
+    /// A redirect has no Location, or one that cannot be followed.
+    RedirectUnfit,
 }
 
 /// Why a run could not be done.
@@ -51,6 +57,9 @@ pub enum RunError {
     /// A rate that no schedule can keep.
     #[error("the rate must be a positive number, not {0}")]
     Rate(f64),
+    /// A share that is none.
+    #[error("the jitter must be a share from 0 to 1, not {0}")]
+    Jitter(f64),
     /// A part of the target cannot be sent as it is.
     #[error("{uri}: {what} cannot be sent in a request: {value:?}")]
     Unsendable {

@@ -5,18 +5,24 @@
 //! no terminal in here: only sockets, threads and the clock.
 
 mod answer;
+mod base64;
+mod browse;
 mod check;
 mod clock;
 mod connection;
 mod control;
 mod deadlines;
 mod failure;
+mod head_fields;
+mod keep;
+mod observer;
 mod pacer;
 mod plan;
 mod record;
 mod report;
 mod run;
 mod schedule;
+mod socket;
 mod summary;
 mod target;
 mod url;
@@ -24,16 +30,20 @@ mod url_list;
 mod wire;
 mod worker;
 
+pub use browse::{Browsing, Login, REDIRECTS_MAX_DEFAULT};
 pub use control::{Control, Progress};
 pub use failure::{FailureKind, RunError};
+pub use keep::{Keep, KeepContent};
+pub use observer::{Answered, Exchanged, Observer, Outcome};
 pub use plan::{
-    Arrival, CONNECTIONS_DEFAULT, Order, Persistence, Plan, Stop, TIMEOUT_DEFAULT, WarmUp,
+    Arrival, CONNECTIONS_DEFAULT, Order, Persistence, Plan, Refusal, Stop, TIMEOUT_DEFAULT,
+    TimeoutFrom, WarmUp,
 };
 pub use report::{
-    Bytes, Connections, Ended, ErrorCount, Generator, PlanSummary, Report, Times, WarmUpCounts,
-    Warning, WarningKind, WrongAnswer,
+    Bytes, Connections, Ended, ErrorCount, Generator, Linger, PlanSummary, Report, Times,
+    WarmUpCounts, Warning, WarningKind, WrongAnswer,
 };
-pub use run::run;
-pub use target::{Expectation, STATUS_WRONG_MIN, Target};
+pub use run::{run, run_observed};
+pub use target::{Expectation, STATUS_WRONG_MIN, Target, Version};
 pub use url::{HttpUrl, UrlError, UrlErrorKind};
 pub use url_list::{ListedUrl, UrlListError, UrlListErrorKind, parse_url_list};

@@ -2,8 +2,10 @@
 //!
 //! Arrival and stop are values, so one worker loop carries every combination of them.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
+use crate::browse::Browsing;
 use crate::target::Target;
 
 /// Connections when nothing else is asked for.
@@ -49,8 +51,25 @@ pub struct Plan {
     pub warm_up: WarmUp,
     /// When the measured part ends.
     pub stop: Stop,
-    /// Time a request may take, from sending it (or from connecting) to the end of its response.
+    /// Time a request may take.
     pub timeout: Duration,
+    /// From when that time counts.
+    pub timeout_from: TimeoutFrom,
+    /// What happens when a connection cannot be opened.
+    pub refusal: Refusal,
+    /// Longest rest of a connection between an answer and its next request, in the closed loop. Each
+    /// is drawn from zero to that with the same probability.
+    pub pause_max: Duration,
+    /// What is done with an answer beside checking it: follow a redirect, keep a cookie.
+    pub browsing: Browsing,
+    /// Local addresses that connections are opened from, one after the other. Empty leaves it to the
+    /// system.
+    pub sources: Vec<IpAddr>,
+    /// Bytes of the send and of the receive buffer of each socket, if not the system's.
+    pub socket_buffer: Option<usize>,
+    /// Leave the first connection that is used up open, to see when the server closes it, for this
+    /// long after the run at most. Only with one request to a connection.
+    pub linger_max: Option<Duration>,
 }
 
 /// Order in which targets are requested.
@@ -60,16 +79,21 @@ pub enum Order {
     Sequential,
     /// Each drawn independently, all with the same probability, from the seed.
     Random,
+    /// One after the other over each connection by itself; connection i of n starts i/n into the list.
+    Each,
 }
 
-/// Whether a connection is used for more than one request. The request always says which, in a
-/// Connection field.
+/// Whether a connection is used for more than one request. Unless told not to, the request says
+/// which, in a Connection field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Persistence {
     /// Send `Connection: keep-alive` and go on until the server closes.
     KeepAlive,
     /// Send `Connection: close` and use a new connection for every request.
     Close,
+    /// Send no Connection field and use a new connection for every request. An HTTP/1.0 server should
+    /// then close after its answer; what one does that does not is the question.
+    Unsaid,
 }
 
 /// When requests are sent.
@@ -84,6 +108,25 @@ pub enum Arrival {
         /// Requests a second over all connections. Must be positive and finite.
         per_second: f64,
     },
+    /// The same, with each due time moved at random, following the seed. The rate stays exact.
+    Jittered {
+        /// Requests a second over all connections. Must be positive and finite.
+        per_second: f64,
+        /// How far two times that follow each other may come closer or go apart, as a share of the
+        /// even interval: 0.1 gives intervals of 90 % to 110 % of it. From 0 to 1.
+        share: f64,
+    },
+}
+
+impl Arrival {
+    /// Requests a second of an open loop; `None` in the closed one.
+    #[must_use]
+    pub fn per_second(self) -> Option<f64> {
+        match self {
+            Self::Closed => None,
+            Self::Uniform { per_second } | Self::Jittered { per_second, .. } => Some(per_second),
+        }
+    }
 }
 
 /// What comes before the measured part. Its answers are checked, its times are left out.
@@ -104,6 +147,29 @@ pub enum Stop {
     Requests(u64),
     /// After this long. Requests still outstanding then are reported as unanswered.
     Duration(Duration),
+    /// After this many requests or this long, whichever comes first.
+    Either(u64, Duration),
+    /// After each connection has sent this many requests.
+    RequestsEach(u64),
+}
+
+/// From when the time counts that a request may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TimeoutFrom {
+    /// From sending the request, or from connecting, to the end of its answer.
+    Request,
+    /// From the last byte that came: an answer may take any time as long as it goes on.
+    LastByte,
+}
+
+/// What happens when a connection cannot be opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// It is tried again after a pause. Some tries cost the request, some seconds the connection.
+    Retry,
+    /// The request fails at once, as often as it takes. Whoever asks for that watches and stops the
+    /// run: against a server that is gone it goes on as fast as it can.
+    Fail,
 }
 
 impl Plan {
@@ -122,6 +188,13 @@ impl Plan {
             warm_up: WarmUp::None,
             stop: Stop::Duration(Duration::from_secs(10)),
             timeout: TIMEOUT_DEFAULT,
+            timeout_from: TimeoutFrom::Request,
+            refusal: Refusal::Retry,
+            pause_max: Duration::ZERO,
+            browsing: Browsing::default(),
+            sources: Vec::new(),
+            socket_buffer: None,
+            linger_max: None,
         }
     }
 }

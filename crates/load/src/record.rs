@@ -35,6 +35,8 @@ pub(crate) struct Record {
     pub(crate) closed_by_server: u64,
     pub(crate) resent: u64,
     pub(crate) longest_turn: u64,
+    /// Most requests outstanding at a time.
+    pub(crate) busy_max: u64,
     /// With the index of their target.
     pub(crate) examples: Vec<(usize, WrongAnswer)>,
     pub(crate) failures: BTreeMap<FailureKind, (u64, String)>,
@@ -68,6 +70,7 @@ impl Record {
             closed_by_server: 0,
             resent: 0,
             longest_turn: 0,
+            busy_max: 0,
             examples: Vec::new(),
             failures: BTreeMap::new(),
         }
@@ -134,6 +137,7 @@ impl Record {
         self.closed_by_server += other.closed_by_server;
         self.resent += other.resent;
         self.longest_turn = self.longest_turn.max(other.longest_turn);
+        self.busy_max += other.busy_max;
         for (target, example) in other.examples {
             if self.wants_example(target) {
                 self.examples.push((target, example));

@@ -38,6 +38,9 @@ pub struct Report {
     pub bytes: Bytes,
     /// Connections.
     pub connections: Connections,
+    /// How long the server kept the first connection after its answer, if the plan wanted to know.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub linger: Option<Linger>,
     /// The first few wrong answers, each to another target.
     pub wrong_answer_examples: Vec<WrongAnswer>,
     /// Errors by kind, most frequent first.
@@ -124,6 +127,18 @@ pub struct Connections {
     pub closed_by_server: u64,
     /// Requests sent again because the connection that they went out on was ended just then.
     pub resent: u64,
+    /// Most requests that were outstanding at a time; with several threads, the sum of each one's
+    /// most.
+    pub busy_max: u64,
+}
+
+/// What a server did with a connection that it should have closed.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Linger {
+    /// From the end of the answer to when the server closed, or to when nobody waited any longer.
+    pub seconds: f64,
+    /// Whether the server closed.
+    pub closed: bool,
 }
 
 /// One wrong answer.

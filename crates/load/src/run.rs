@@ -12,8 +12,9 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use crate::clock::{Clock, nanos};
 use crate::control::Control;
 use crate::failure::RunError;
-use crate::plan::{Arrival, Plan, Stop, WarmUp};
-use crate::report::{Ended, Report};
+use crate::observer::Observer;
+use crate::plan::{Arrival, Plan, Refusal, Stop, WarmUp};
+use crate::report::{Ended, Linger, Report};
 use crate::schedule::{Schedule, Sequence};
 use crate::summary::{self, Measured};
 use crate::wire::Requests;
@@ -42,12 +43,35 @@ const OTHER_FILES: u64 = 64;
 /// When the plan makes no sense, the process lacks files or threads, or not one connection could be
 /// opened. What goes wrong with single requests is in the report.
 pub fn run(plan: &Plan, control: &Control) -> Result<Report, RunError> {
+    start_run(plan, control, None)
+}
+
+/// The same, and shows `observer` every exchange when it ends.
+///
+/// # Errors
+///
+/// As [`run`].
+pub fn run_observed(
+    plan: &Plan,
+    control: &Control,
+    observer: &dyn Observer,
+) -> Result<Report, RunError> {
+    start_run(plan, control, Some(observer))
+}
+
+fn start_run(
+    plan: &Plan,
+    control: &Control,
+    observer: Option<&dyn Observer>,
+) -> Result<Report, RunError> {
     check(plan)?;
     let requests = Requests::render(plan)?;
     let threads = plan.threads.min(plan.connections);
     allow_files(plan.connections as u64 * requests.origins().len() as u64 + threads as u64 * 2)?;
 
-    let shared = Shared { plan, requests: &requests, control, clock: Clock::start() };
+    let keep = plan.browsing.keep(observer.map(Observer::keep).unwrap_or_default());
+    let clock = Clock::start();
+    let shared = Shared { plan, requests: &requests, control, observer, keep, clock };
     let parts = Parts {
         warm_up: match plan.warm_up {
             WarmUp::None => None,
@@ -57,6 +81,8 @@ pub fn run(plan: &Plan, control: &Control) -> Result<Report, RunError> {
         measured: match plan.stop {
             Stop::Duration(length) => (Sequence::new(u64::MAX, threads), Some(length)),
             Stop::Requests(count) => (Sequence::new(count, threads), None),
+            Stop::Either(count, length) => (Sequence::new(count, threads), Some(length)),
+            Stop::RequestsEach(_) => (Sequence::new(u64::MAX, threads), None),
         },
         gate: Gate { barrier: Barrier::new(threads), opened: AtomicU64::new(0) },
     };
@@ -65,8 +91,9 @@ pub fn run(plan: &Plan, control: &Control) -> Result<Report, RunError> {
             // The first connections go to the first workers, one more each if it does not come out
             // even.
             let slots = plan.connections / threads;
-            let more = usize::from(index < plan.connections % threads);
-            Worker::new(&shared, index, slots + more)
+            let rest = plan.connections % threads;
+            let more = usize::from(index < rest);
+            Worker::new(&shared, index, index * slots + index.min(rest), slots + more)
         })
         .collect::<io::Result<Vec<_>>>()
         .map_err(RunError::Worker)?;
@@ -105,6 +132,7 @@ impl Gate {
 struct WorkerResult {
     warm_up: Option<(u64, PartResult)>,
     measured: (u64, PartResult),
+    linger: Option<Linger>,
     refusal: Option<(std::net::SocketAddr, io::Error)>,
 }
 
@@ -147,14 +175,18 @@ fn drive(
 ) -> io::Result<WorkerResult> {
     may_go.recv().map_err(|_| died())?;
     let arrival = shared.plan.arrival;
+    let seed = shared.plan.seed;
+    let schedule =
+        |sequence, start, ends| Schedule::new(arrival, sequence, index, seed, start, ends);
     let end = |start: u64, length: Option<Duration>| {
         length.map_or(u64::MAX, |length| start.saturating_add(nanos(length)))
     };
     let warm_up = parts.warm_up.as_ref().map(|(sequence, length)| {
         let start = parts.gate.pass(shared.clock);
-        let schedule = Schedule::new(arrival, sequence, index, start, end(start, *length));
+        let schedule = schedule(sequence, start, end(start, *length));
         // What is outstanding at the end is waited for: it must not disturb what is measured.
-        (start, worker.run(Part { schedule, cut_at: None, is_measured: false }))
+        let part = Part { schedule, cut_at: None, requests_each: u64::MAX, is_measured: false };
+        (start, worker.run(part))
     });
     // Whatever happened, the others wait at the gate.
     let start = parts.gate.pass(shared.clock);
@@ -162,21 +194,30 @@ fn drive(
         warm_up.map(|(start, result)| result.map(|result| (start, result))).transpose()?;
     shared.control.start_measuring();
     let (sequence, length) = &parts.measured;
-    let schedule = Schedule::new(arrival, sequence, index, start, end(start, *length));
+    let schedule = schedule(sequence, start, end(start, *length));
     let cut_at = length.map(|_| end(start, *length));
-    let measured = worker.run(Part { schedule, cut_at, is_measured: true })?;
-    Ok(WorkerResult { warm_up, measured: (start, measured), refusal: worker.into_refusal() })
+    let requests_each = match shared.plan.stop {
+        Stop::RequestsEach(count) => count,
+        _ => u64::MAX,
+    };
+    let measured = worker.run(Part { schedule, cut_at, requests_each, is_measured: true })?;
+    let linger = worker.wait_for_lingering()?;
+    let refusal = worker.into_refusal();
+    Ok(WorkerResult { warm_up, measured: (start, measured), linger, refusal })
 }
 
 fn merge(plan: &Plan, threads: usize, results: Vec<WorkerResult>) -> Result<Report, RunError> {
     let end = results.iter().map(|result| result.measured.1.end).max().unwrap_or(End::Done);
     let (mut warm_ups, mut measured, mut refusals) = (Vec::new(), Vec::new(), Vec::new());
+    let mut linger = None;
     for result in results {
+        linger = linger.or(result.linger);
         warm_ups.extend(result.warm_up);
         measured.push(result.measured);
         refusals.extend(result.refusal);
     }
-    if refusals.len() == threads
+    if plan.refusal == Refusal::Retry
+        && refusals.len() == threads
         && let Some((address, source)) = refusals.pop()
     {
         return Err(RunError::Connect { address, source });
@@ -184,11 +225,15 @@ fn merge(plan: &Plan, threads: usize, results: Vec<WorkerResult>) -> Result<Repo
     let ended = match (end, plan.stop) {
         (End::Interrupted, _) => Ended::Interrupted,
         (End::GaveUp, _) => Ended::GaveUp,
-        (End::Done, Stop::Requests(_)) => Ended::Requests,
+        (End::Done, Stop::Requests(_) | Stop::RequestsEach(_)) => Ended::Requests,
         (End::Done, Stop::Duration(_)) => Ended::Duration,
+        (End::Done, Stop::Either(count, _)) => {
+            let sent: u64 = measured.iter().map(|(_, result)| result.record.sent).sum();
+            if sent < count { Ended::Duration } else { Ended::Requests }
+        }
     };
     let Some(measured) = part(measured) else { return Err(RunError::Zero("threads")) };
-    Ok(summary::report(plan, threads, part(warm_ups), measured, ended))
+    Ok(summary::report(plan, threads, part(warm_ups), measured, ended, linger))
 }
 
 /// Merges what the workers recorded in one part. `None` when there was no such part.
@@ -219,11 +264,17 @@ fn check(plan: &Plan) -> Result<(), RunError> {
             return Err(RunError::Zero(name));
         }
     }
-    match plan.arrival {
-        Arrival::Uniform { per_second } if !(per_second.is_finite() && per_second > 0.0) => {
-            Err(RunError::Rate(per_second))
-        }
-        Arrival::Uniform { .. } | Arrival::Closed => Ok(()),
+    if plan.stop == Stop::RequestsEach(0) {
+        return Err(RunError::Zero("requests"));
+    }
+    if let Arrival::Jittered { share, .. } = plan.arrival
+        && !(0.0..=1.0).contains(&share)
+    {
+        return Err(RunError::Jitter(share));
+    }
+    match plan.arrival.per_second() {
+        Some(rate) if !(rate.is_finite() && rate > 0.0) => Err(RunError::Rate(rate)),
+        _ => Ok(()),
     }
 }
 

@@ -74,6 +74,9 @@ struct Open {
     start: u64,
     /// Nanoseconds from one request of all workers to the next. A fraction of one matters: it adds up.
     interval: f64,
+    /// How far a due time may be off, either way, in nanoseconds.
+    spread: f64,
+    seed: u64,
     next: u64,
     step: u64,
     count: u64,
@@ -85,19 +88,28 @@ impl<'a> Schedule<'a> {
         arrival: Arrival,
         sequence: &'a Sequence,
         index: usize,
+        seed: u64,
         start: u64,
         ends: u64,
     ) -> Self {
-        let kind = match arrival {
-            Arrival::Closed => Kind::Closed { sequence, block: 0..0 },
-            Arrival::Uniform { per_second } => Kind::Open(Open {
-                start,
-                interval: NANOS_PER_SECOND / per_second,
-                next: index as u64,
-                step: sequence.workers,
-                count: sequence.end,
-            }),
+        let (per_second, share) = match arrival {
+            Arrival::Closed => {
+                return Self { kind: Kind::Closed { sequence, block: 0..0 }, ends };
+            }
+            Arrival::Uniform { per_second } => (per_second, 0.0),
+            Arrival::Jittered { per_second, share } => (per_second, share),
         };
+        let interval = NANOS_PER_SECOND / per_second;
+        let kind = Kind::Open(Open {
+            start,
+            interval,
+            // Two neighbours, each off by half the share, come that much closer or go that much apart.
+            spread: interval * share / 2.0,
+            seed,
+            next: index as u64,
+            step: sequence.workers,
+            count: sequence.end,
+        });
         Self { kind, ends }
     }
 
@@ -146,7 +158,14 @@ impl<'a> Schedule<'a> {
 
 impl Open {
     fn next_at(&self, ends: u64) -> Option<u64> {
-        let at = self.start + (self.next as f64 * self.interval) as u64;
+        let mut offset = self.next as f64 * self.interval;
+        if self.spread > 0.0 {
+            // From the number alone, so that it is the same whenever it is asked for.
+            let random = fastrand::Rng::with_seed(self.seed ^ self.next.rotate_left(32)).f64();
+            offset += (2.0 * random - 1.0) * self.spread;
+        }
+        // The first may fall before the start; it is due then.
+        let at = self.start + offset.max(0.0) as u64;
         (self.next < self.count && at < ends).then_some(at)
     }
 }
@@ -160,7 +179,7 @@ mod tests {
         for (end, workers) in [(0, 1), (1, 4), (1_000, 1), (1_003, 4), (100_000, 3)] {
             let sequence = Sequence::new(end, workers);
             let mut schedules: Vec<_> = (0..workers)
-                .map(|index| Schedule::new(Arrival::Closed, &sequence, index, 0, u64::MAX))
+                .map(|index| Schedule::new(Arrival::Closed, &sequence, index, 0, 0, u64::MAX))
                 .collect();
             let mut numbers = Vec::new();
             // Worker 0 is three times as fast as the others.
@@ -179,7 +198,7 @@ mod tests {
     #[test]
     fn the_closed_loop_is_due_at_once_until_its_end() {
         let sequence = Sequence::new(u64::MAX, 1);
-        let mut schedule = Schedule::new(Arrival::Closed, &sequence, 0, 0, 100);
+        let mut schedule = Schedule::new(Arrival::Closed, &sequence, 0, 0, 0, 100);
         assert_eq!(schedule.take(99), Some(Due { number: 0, intended: 99 }));
         assert_eq!(schedule.take(100), None);
         assert!(schedule.is_over(100));
@@ -189,7 +208,7 @@ mod tests {
     fn the_open_loop_is_due_by_the_clock() {
         let sequence = Sequence::new(4, 2);
         let arrival = Arrival::Uniform { per_second: 1_000_000.0 };
-        let mut schedule = Schedule::new(arrival, &sequence, 1, 10_000, u64::MAX);
+        let mut schedule = Schedule::new(arrival, &sequence, 1, 0, 10_000, u64::MAX);
         assert_eq!(schedule.next_at(), Some(11_000));
         assert_eq!(schedule.take(10_999), None);
         assert_eq!(schedule.take(20_000), Some(Due { number: 1, intended: 11_000 }));
@@ -202,9 +221,22 @@ mod tests {
     fn the_open_loop_ends_at_its_time() {
         let sequence = Sequence::new(u64::MAX, 1);
         let arrival = Arrival::Uniform { per_second: 1_000.0 };
-        let mut schedule = Schedule::new(arrival, &sequence, 0, 0, 2_000_000);
+        let mut schedule = Schedule::new(arrival, &sequence, 0, 0, 0, 2_000_000);
         let numbers: Vec<_> = std::iter::from_fn(|| schedule.take(u64::MAX)).collect();
         assert_eq!(numbers.last(), Some(&Due { number: 1, intended: 1_000_000 }));
+    }
+
+    #[test]
+    fn jitter_moves_each_request_and_keeps_the_rate() {
+        let sequence = Sequence::new(10_000, 1);
+        let arrival = Arrival::Jittered { per_second: 1_000.0, share: 0.1 };
+        let mut schedule = Schedule::new(arrival, &sequence, 0, 7, 0, u64::MAX);
+        let times: Vec<_> =
+            std::iter::from_fn(|| schedule.take(u64::MAX)).map(|due| due.intended).collect();
+        let gaps: Vec<_> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert!(gaps.iter().all(|gap| (900_000..=1_100_000).contains(gap)), "{gaps:?}");
+        assert!(gaps.iter().any(|&gap| gap < 950_000) && gaps.iter().any(|&gap| gap > 1_050_000));
+        assert!(times[9_999].abs_diff(9_999_000_000) <= 50_000, "{}", times[9_999]);
     }
 
     #[test]
@@ -213,7 +245,7 @@ mod tests {
         let per_second = 30_000.0;
         let day = 86_400;
         let mut schedule =
-            Schedule::new(Arrival::Uniform { per_second }, &sequence, 0, 0, u64::MAX);
+            Schedule::new(Arrival::Uniform { per_second }, &sequence, 0, 0, 0, u64::MAX);
         if let Kind::Open(open) = &mut schedule.kind {
             open.next = day * 30_000;
         }

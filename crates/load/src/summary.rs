@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use milepost_stats::histogram::{Bound, Estimate, Histogram};
 
-use crate::plan::{Arrival, Persistence, Plan};
+use crate::plan::{Persistence, Plan};
 use crate::record::Record;
 use crate::report::{
-    Connections, Ended, ErrorCount, Generator, PlanSummary, Report, Times, WarmUpCounts, Warning,
-    WarningKind,
+    Connections, Ended, ErrorCount, Generator, Linger, PlanSummary, Report, Times, WarmUpCounts,
+    Warning, WarningKind,
 };
 use crate::target::Target;
 
@@ -41,6 +41,7 @@ pub(crate) fn report(
     warm_up: Option<Measured>,
     measured: Measured,
     ended: Ended,
+    linger: Option<Linger>,
 ) -> Report {
     let Measured { record, length, cpu, cpu_max } = measured;
     let seconds = length.as_secs_f64();
@@ -84,7 +85,9 @@ pub(crate) fn report(
             opened,
             closed_by_server: closed,
             resent,
+            busy_max: record.busy_max,
         },
+        linger,
         wrong_answer_examples: record.examples.into_iter().map(|(_, example)| example).collect(),
         errors_by_kind,
         generator: Generator {
@@ -108,10 +111,7 @@ pub(crate) fn report(
             connections: plan.connections,
             threads,
             keep_alive: plan.persistence == Persistence::KeepAlive,
-            rate: match plan.arrival {
-                Arrival::Closed => None,
-                Arrival::Uniform { per_second } => Some(per_second),
-            },
+            rate: plan.arrival.per_second(),
             timeout_seconds: plan.timeout.as_secs_f64(),
         },
         warnings: Vec::new(),
@@ -137,7 +137,7 @@ fn warnings(plan: &Plan, report: &Report, sent: u64) -> Vec<Warning> {
              give times that the generator does not distort",
         );
     }
-    if let Arrival::Uniform { per_second } = plan.arrival {
+    if let Some(per_second) = plan.arrival.per_second() {
         let achieved = ratio(sent as f64, report.seconds);
         // One request more or less is no matter of rate.
         if (sent as f64) + 1.0 < per_second * report.seconds * RATE_SHARE_MIN {

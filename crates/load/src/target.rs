@@ -1,6 +1,7 @@
 //! What is requested, and which answer is the right one.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 /// The first status that counts as wrong when no status is expected.
 pub const STATUS_WRONG_MIN: u16 = 400;
@@ -13,15 +14,29 @@ pub struct Target {
     pub address: SocketAddr,
     /// Value of the Host field.
     pub authority: String,
-    /// Request-target in origin-form, as it goes on the wire.
+    /// Request-target as it goes on the wire: origin-form, or absolute-form to a proxy.
     pub request_target: String,
+    /// Version that the request speaks.
+    pub version: Version,
     /// Method, in the case in which it goes on the wire.
     pub method: String,
     /// Fields beside Host, User-Agent, Accept and Connection; these three replace the built-in ones.
     /// A Connection field is refused: [`crate::Persistence`] says it.
     pub fields: Vec<(String, String)>,
+    /// Content of the request, sent with its Content-Length.
+    pub content: Arc<[u8]>,
     /// The right answer.
     pub expectation: Expectation,
+}
+
+/// Version of HTTP in a request line.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Version {
+    /// HTTP/1.0, for what asks for it. Connections persist as the Connection field says, in either.
+    Http10,
+    /// HTTP/1.1.
+    #[default]
+    Http11,
 }
 
 /// What the answer must be. Every answer is held against it.
@@ -49,7 +64,9 @@ impl Target {
             authority: authority.into(),
             request_target: request_target.into(),
             method: "GET".to_owned(),
+            version: Version::default(),
             fields: Vec::new(),
+            content: Arc::default(),
             expectation: Expectation::default(),
         }
     }
@@ -64,6 +81,9 @@ impl Target {
     /// The target URI, for reports.
     #[must_use]
     pub fn uri(&self) -> String {
+        if !self.request_target.starts_with('/') {
+            return self.request_target.clone();
+        }
         format!("http://{}{}", self.authority, self.request_target)
     }
 }

@@ -1,8 +1,8 @@
 //! Renders every request once, before the run, into one block of bytes.
 //!
-//! Sending a request is then one write of a slice. The Connection field is always there: what is
-//! left to a default differs between HTTP/1.0 and 1.1 and between servers, and costs whoever guesses
-//! wrong an idle timeout a request.
+//! Sending a request is then one write of a slice. The Connection field is there unless the plan wants
+//! to see what comes without: what is left to a default differs between HTTP/1.0 and 1.1 and between
+//! servers, and costs whoever guesses wrong an idle timeout a request.
 
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use milepost_http::response::RequestMethod;
 
 use crate::failure::RunError;
 use crate::plan::{Persistence, Plan};
-use crate::target::Target;
+use crate::target::{Target, Version};
 
 const USER_AGENT: &str = concat!("milepost/", env!("CARGO_PKG_VERSION"));
 
@@ -33,9 +33,50 @@ pub(crate) struct Rendered {
     bytes: Range<usize>,
     /// Index into the origins.
     pub(crate) origin: usize,
+    pub(crate) traits: Traits,
+}
+
+/// What the method of a request says.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Traits {
     pub(crate) method: RequestMethod,
     /// Sending it twice does no more than sending it once (RFC 9110 section 9.2.2).
     pub(crate) idempotent: bool,
+}
+
+/// One request that was rendered during the run.
+#[derive(Debug)]
+pub(crate) struct Single {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) traits: Traits,
+}
+
+impl Single {
+    /// # Errors
+    ///
+    /// When a part of the target would break out of its place in the request.
+    pub(crate) fn render(target: &Target, persistence: Persistence) -> Result<Self, RunError> {
+        check(target)?;
+        let mut bytes = Vec::new();
+        write(&mut bytes, target, persistence);
+        Ok(Self { bytes, traits: Traits::of(target) })
+    }
+}
+
+impl Traits {
+    fn of(target: &Target) -> Self {
+        Self {
+            method: if target.method == "HEAD" {
+                RequestMethod::Head
+            } else {
+                RequestMethod::Other
+            },
+            idempotent: matches!(
+                target.method.as_str(),
+                "GET" | "HEAD" | "OPTIONS" | "TRACE" | "PUT" | "DELETE"
+            ),
+        }
+    }
 }
 
 impl Requests {
@@ -56,15 +97,7 @@ impl Requests {
             requests.targets.push(Rendered {
                 bytes: start..requests.bytes.len(),
                 origin,
-                method: if target.method == "HEAD" {
-                    RequestMethod::Head
-                } else {
-                    RequestMethod::Other
-                },
-                idempotent: matches!(
-                    target.method.as_str(),
-                    "GET" | "HEAD" | "OPTIONS" | "TRACE" | "PUT" | "DELETE"
-                ),
+                traits: Traits::of(target),
             });
         }
         Ok(requests)
@@ -91,7 +124,11 @@ impl Requests {
 }
 
 fn write(out: &mut Vec<u8>, target: &Target, persistence: Persistence) {
-    let line = format!("{} {} HTTP/1.1\r\n", target.method, target.request_target);
+    let minor = match target.version {
+        Version::Http10 => 0,
+        Version::Http11 => 1,
+    };
+    let line = format!("{} {} HTTP/1.{minor}\r\n", target.method, target.request_target);
     out.extend_from_slice(line.as_bytes());
     let mut field = |name: &str, value: &str| {
         out.extend_from_slice(format!("{name}: {value}\r\n").as_bytes());
@@ -107,17 +144,17 @@ fn write(out: &mut Vec<u8>, target: &Target, persistence: Persistence) {
         field(name, value);
     }
     // A method that is expected to have content says that it has none (RFC 9110 section 8.6).
-    if matches!(target.method.as_str(), "POST" | "PUT" | "PATCH") {
-        field("Content-Length", "0");
+    let has_content = matches!(target.method.as_str(), "POST" | "PUT" | "PATCH");
+    if has_content || !target.content.is_empty() {
+        field("Content-Length", &target.content.len().to_string());
     }
-    field(
-        "Connection",
-        match persistence {
-            Persistence::KeepAlive => "keep-alive",
-            Persistence::Close => "close",
-        },
-    );
+    match persistence {
+        Persistence::KeepAlive => field("Connection", "keep-alive"),
+        Persistence::Close => field("Connection", "close"),
+        Persistence::Unsaid => {}
+    }
     out.extend_from_slice(b"\r\n");
+    out.extend_from_slice(&target.content);
 }
 
 fn check(target: &Target) -> Result<(), RunError> {
@@ -210,6 +247,17 @@ mod tests {
         ] {
             refused(&|target| target.fields = vec![(name.into(), value.into())]);
         }
+    }
+
+    #[test]
+    fn content_follows_the_head_that_tells_its_length() {
+        let mut target = target();
+        target.method = "PUT".into();
+        target.version = Version::Http10;
+        target.content = b"a=1\r\n"[..].into();
+        let text = render(target, Persistence::Unsaid).unwrap();
+        assert!(text.starts_with("PUT /a?b HTTP/1.0\r\n"), "{text}");
+        assert!(text.ends_with("Content-Length: 5\r\n\r\na=1\r\n"), "{text}");
     }
 
     fn target() -> Target {

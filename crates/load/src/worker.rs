@@ -12,30 +12,37 @@
 //! Source: epoll(7), "Questions and answers", for the short read; RFC 9112 section 9.3.1 for sending
 //! again what died on an idle connection.
 
+mod chain;
+mod linger;
 mod recover;
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use mio::event::Event;
-use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
 
 use crate::answer::{Answer, Judge};
+use crate::browse::Visit;
 use crate::clock::{Clock, nanos, thread_cpu};
 use crate::connection::{Connection, Exchange, State, Watch};
 use crate::control::Control;
 use crate::deadlines::Deadlines;
+use crate::keep::Keep;
+use crate::observer::Observer;
 use crate::pacer::Pacer;
-use crate::plan::{Arrival, Order, Persistence, Plan};
+use crate::plan::{Arrival, Order, Persistence, Plan, TimeoutFrom};
 use crate::record::{Record, Sample};
 use crate::report::WrongAnswer;
 use crate::schedule::{Due, Schedule};
+use crate::socket::{self, Opening};
+use crate::target::Target;
 use crate::wire::Requests;
 
+use linger::Lingering;
 use recover::broken;
 
 /// How often a worker looks whether it is to stop, and says how far it is. Short enough for a person
@@ -56,11 +63,13 @@ const ONE_SEGMENT_BYTES: usize = 500;
 const PACER: Token = Token(usize::MAX);
 
 /// What all workers of a run read.
-#[derive(Debug)]
 pub(crate) struct Shared<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) requests: &'a Requests,
     pub(crate) control: &'a Control,
+    pub(crate) observer: Option<&'a dyn Observer>,
+    /// What is kept of each answer.
+    pub(crate) keep: Keep,
     pub(crate) clock: Clock,
 }
 
@@ -70,6 +79,8 @@ pub(crate) struct Part<'a> {
     pub(crate) schedule: Schedule<'a>,
     /// When it is over even if requests are outstanding.
     pub(crate) cut_at: Option<u64>,
+    /// Requests of each slot.
+    pub(crate) requests_each: u64,
     /// Whether it counts as progress.
     pub(crate) is_measured: bool,
 }
@@ -94,15 +105,31 @@ pub(crate) enum End {
     GaveUp,
 }
 
+/// A place for one request at a time.
+#[derive(Debug, Default)]
+struct Slot {
+    /// Requests of the list so far.
+    sent: u64,
+    /// As many are sent before it is finished.
+    sent_end: u64,
+    visit: Visit,
+}
+
 /// One thread's loop and everything it needs.
-#[derive(Debug)]
 pub(crate) struct Worker<'a> {
     shared: &'a Shared<'a>,
     poll: Poll,
     pacer: Pacer,
     buffer: Box<[u8]>,
-    /// Slot by slot, in each the origins.
+    /// Addresses: those of the list, then those that redirects led to.
+    origins: Vec<SocketAddr>,
+    /// Addresses of the authorities that redirects led to.
+    addresses: HashMap<String, SocketAddr>,
+    /// Origin by origin, for each the slots.
     connections: Vec<Connection>,
+    slots: Vec<Slot>,
+    /// Number of the first slot among those of all workers.
+    first_slot: usize,
     /// By target.
     judges: Vec<Judge>,
     deadlines: Deadlines,
@@ -110,15 +137,27 @@ pub(crate) struct Worker<'a> {
     paused: BinaryHeap<Reverse<(u64, usize)>>,
     /// Slots without a request, the one that rested longest in front, and since when they rest.
     free: VecDeque<(usize, u64)>,
+    /// Slots that rest, by when they have rested.
+    resting: BinaryHeap<Reverse<(u64, usize)>>,
     /// Slots that have not been given up.
     alive: usize,
+    /// Slots that have sent all their requests.
+    finished: usize,
     /// Slots with a request.
     busy: usize,
     random: fastrand::Rng,
     is_open_loop: bool,
     /// Whether a request may be longer than a segment.
     needs_no_delay: bool,
+    /// Whether answers are looked at for what follows from them.
+    browses: bool,
     timeout_ns: u64,
+    pause_max_ns: u64,
+    /// Connections opened so far: says which source address is next.
+    openings: usize,
+    /// Whether the next connection that is used up is left open.
+    may_linger: bool,
+    lingering: Option<Lingering>,
     /// Whether any connection was ever opened, and the last reason why not.
     connected: bool,
     refusal: Option<(SocketAddr, io::Error)>,
@@ -128,35 +167,54 @@ pub(crate) struct Worker<'a> {
 }
 
 impl<'a> Worker<'a> {
-    /// A worker with `slots` connections.
+    /// A worker with `slots` connections, of which the first is number `first_slot` of all.
     ///
     /// # Errors
     ///
     /// When the system refuses a poll or a timer.
-    pub(crate) fn new(shared: &'a Shared<'a>, index: usize, slots: usize) -> io::Result<Self> {
+    pub(crate) fn new(
+        shared: &'a Shared<'a>,
+        index: usize,
+        first_slot: usize,
+        slots: usize,
+    ) -> io::Result<Self> {
+        let plan = shared.plan;
         let poll = Poll::new()?;
         let pacer = Pacer::new(poll.registry(), PACER, shared.clock)?;
         let places = slots * shared.requests.origins().len();
-        let targets = shared.plan.targets.iter().enumerate();
+        let targets = plan.targets.iter().enumerate();
         let judges = targets.map(|(at, target)| {
-            Judge::new(shared.requests.target(at).method, target.expectation.clone())
+            Judge::new(shared.requests.target(at).traits.method, target.expectation.clone())
         });
+        let connection = || Connection::new(shared.keep);
+        let browses = plan.browsing.is_active();
         Ok(Self {
             shared,
             poll,
             pacer,
             buffer: vec![0; READ_BYTES].into_boxed_slice(),
-            connections: std::iter::repeat_with(Connection::new).take(places).collect(),
+            origins: shared.requests.origins().to_vec(),
+            addresses: HashMap::new(),
+            connections: std::iter::repeat_with(connection).take(places).collect(),
+            slots: std::iter::repeat_with(Slot::default).take(slots).collect(),
+            first_slot,
             judges: judges.collect(),
             deadlines: Deadlines::new(places),
             paused: BinaryHeap::new(),
             free: (0..slots).map(|slot| (slot, 0)).collect(),
+            resting: BinaryHeap::new(),
             alive: slots,
+            finished: 0,
             busy: 0,
-            random: fastrand::Rng::with_seed(shared.plan.seed ^ (index as u64).rotate_left(32)),
-            is_open_loop: shared.plan.arrival != Arrival::Closed,
-            needs_no_delay: shared.requests.longest() > ONE_SEGMENT_BYTES,
-            timeout_ns: nanos(shared.plan.timeout),
+            random: fastrand::Rng::with_seed(plan.seed ^ (index as u64).rotate_left(32)),
+            is_open_loop: plan.arrival != Arrival::Closed,
+            needs_no_delay: browses || shared.requests.longest() > ONE_SEGMENT_BYTES,
+            browses,
+            timeout_ns: nanos(plan.timeout),
+            pause_max_ns: nanos(plan.pause_max),
+            openings: index,
+            may_linger: index == 0 && plan.linger_max.is_some(),
+            lingering: None,
             connected: false,
             refusal: None,
             record: Record::new(),
@@ -176,6 +234,10 @@ impl<'a> Worker<'a> {
     /// When the poll or the timer fails, which they do not unless the process is out of resources.
     pub(crate) fn run(&mut self, mut part: Part<'_>) -> io::Result<PartResult> {
         self.record = Record::new();
+        self.finished = 0;
+        for slot in &mut self.slots {
+            slot.sent_end = slot.sent.saturating_add(part.requests_each);
+        }
         let cpu = thread_cpu();
         let mut events = Events::with_capacity(EVENTS_MAX);
         let mut told = [0; 3];
@@ -199,6 +261,7 @@ impl<'a> Worker<'a> {
             self.record.longest_turn = self.record.longest_turn.max(self.now - woken);
             self.expire();
             self.resume();
+            self.rouse();
             if self.now >= tick_at {
                 tick_at = self.now + nanos(TICK);
                 told = self.tell(told, part.is_measured);
@@ -225,6 +288,7 @@ impl<'a> Worker<'a> {
             Some(End::Interrupted)
         } else if part.cut_at.is_some_and(|cut_at| self.now >= cut_at)
             || (self.busy == 0 && part.schedule.is_over(self.now))
+            || (self.busy == 0 && self.finished > 0 && self.finished == self.alive)
         {
             Some(End::Done)
         } else if self.alive == 0 {
@@ -243,6 +307,9 @@ impl<'a> Worker<'a> {
         if let Some(&Reverse((at, _))) = self.paused.peek() {
             until = until.min(at);
         }
+        if let Some(&Reverse((at, _))) = self.resting.peek() {
+            until = until.min(at);
+        }
         if !self.is_open_loop && !self.free.is_empty() && !part.schedule.is_over(self.now) {
             // A slot failed when it was filled; the next turn fills it again.
             return Ok(Duration::ZERO);
@@ -259,6 +326,9 @@ impl<'a> Worker<'a> {
 
     fn handle(&mut self, event: &Event, schedule: &mut Schedule<'_>) {
         let Token(at) = event.token();
+        if event.token() == linger::TOKEN {
+            return self.see_lingering();
+        }
         let Some(connection) = self.connections.get(at) else { return };
         match connection.state {
             State::Waiting => self.read(at, event.is_read_closed(), schedule),
@@ -283,13 +353,18 @@ impl<'a> Worker<'a> {
             _ if targets == 1 => 0,
             Order::Sequential => (due.number % targets as u64) as usize,
             Order::Random => self.random.usize(..targets),
+            Order::Each => self.target_of(slot),
         };
-        let requests = self.shared.requests;
-        let at = slot * requests.origins().len() + requests.target(target).origin;
+        let at = self.shared.requests.target(target).origin * self.slots.len() + slot;
+        self.slots[slot].sent += 1;
         self.busy += 1;
+        self.record.busy_max = self.record.busy_max.max(self.busy as u64);
         self.record.sent += 1;
         self.connections[at].exchange =
             Exchange { target, intended: due.intended, ..Exchange::default() };
+        if self.browses {
+            self.begin_chain(at);
+        }
         self.send(at);
         let sent = self.connections[at].exchange.sent;
         // In the closed loop a request is due whenever it is sent. Time that a connection takes to
@@ -323,8 +398,16 @@ impl<'a> Worker<'a> {
             return;
         }
         connection.opened = now;
+        connection.exchange.opened = now;
         connection.state = State::Connecting;
-        match connect(self.origin(at), self.needs_no_delay) {
+        let sources = &self.shared.plan.sources;
+        let opening = Opening {
+            source: sources.get(self.openings % sources.len().max(1)).copied(),
+            buffer: self.shared.plan.socket_buffer,
+            no_delay: self.needs_no_delay,
+        };
+        self.openings += 1;
+        match socket::open(self.origin(at), opening) {
             Ok(socket) => self.connections[at].socket = Some(socket),
             Err(error) => return self.refused(at, error),
         }
@@ -363,7 +446,11 @@ impl<'a> Worker<'a> {
             let connection = &mut self.connections[at];
             let Some(socket) = &mut connection.socket else { return };
             let exchange = &mut connection.exchange;
-            let bytes = &self.shared.requests.bytes(exchange.target)[exchange.written..];
+            let bytes = match &connection.own {
+                None => self.shared.requests.bytes(exchange.target),
+                Some(own) => &own.request.bytes,
+            };
+            let bytes = &bytes[exchange.written..];
             let now = if exchange.sent == 0 { self.shared.clock.now() } else { exchange.sent };
             match socket.write(bytes) {
                 Ok(written) => {
@@ -406,7 +493,10 @@ impl<'a> Worker<'a> {
         loop {
             let connection = &mut self.connections[at];
             let Some(socket) = &mut connection.socket else { return };
-            let judge = &mut self.judges[connection.exchange.target];
+            let judge = match &mut connection.own {
+                None => &mut self.judges[connection.exchange.target],
+                Some(own) => &mut own.judge,
+            };
             let describe = self.record.wants_example(connection.exchange.target);
             match socket.read(&mut self.buffer) {
                 Ok(0) => {
@@ -427,10 +517,16 @@ impl<'a> Worker<'a> {
                         Ok(Some(answer)) => {
                             return self.answered(at, answer, read_closed, schedule);
                         }
-                        // Less than there was room for: the socket is empty. But the end of the
-                        // stream, once announced, is not announced again.
-                        Ok(None) if length < self.buffer.len() && !read_closed => return,
-                        Ok(None) => {}
+                        Ok(None) => {
+                            if self.shared.plan.timeout_from == TimeoutFrom::LastByte {
+                                self.deadlines.set(at, self.now.saturating_add(self.timeout_ns));
+                            }
+                            // Less than there was room for: the socket is empty. But the end of the
+                            // stream, once announced, is not announced again.
+                            if length < self.buffer.len() && !read_closed {
+                                return;
+                            }
+                        }
                         Err(failure) => return self.fail(at, failure),
                     }
                 }
@@ -467,19 +563,36 @@ impl<'a> Worker<'a> {
         let connection = &mut self.connections[at];
         let exchange = connection.exchange;
         let got = if answer.right { None } else { connection.incoming.take_got() };
+        if let Some(got) = got {
+            self.keep_example(at, got);
+        }
+        let next = if self.browses { self.next_of_chain(at, answer) } else { Ok(None) };
+        if self.shared.observer.is_some() {
+            let outcome = next.as_ref().map(|_| answer);
+            self.observe(at, outcome, matches!(next, Ok(Some(_))));
+        }
+        let connection = &mut self.connections[at];
         if keep_alive && answer.persistent && !closed && connection.state == State::Waiting {
             connection.used = true;
         } else {
+            if self.may_linger && !keep_alive {
+                self.let_linger(at, closed);
+            }
+            let connection = &mut self.connections[at];
             connection.close();
             self.record.closed_by_server += u64::from(keep_alive);
         }
-        connection.state = State::Free;
+        self.connections[at].state = State::Free;
         self.deadlines.clear(at);
         self.busy -= 1;
         let slot = self.slot(at);
-        match schedule.take(now) {
-            Some(due) => self.begin(slot, due, now),
-            None => self.free.push_back((slot, now)),
+        match next {
+            Ok(None) => self.next(slot, schedule),
+            Ok(Some(next)) => self.go_on(next, exchange),
+            Err(failure) => {
+                self.count_failure(at, failure);
+                return self.next(slot, schedule);
+            }
         }
 
         self.record.status(answer.status);
@@ -489,12 +602,71 @@ impl<'a> Worker<'a> {
             self.record.sample(Sample { intended, sent, first_byte, ended: now });
         } else {
             self.record.wrong += 1;
-            if let Some(got) = got {
-                let url = self.shared.plan.targets[exchange.target].uri();
-                let expected = self.judges[exchange.target].expected();
-                let example = WrongAnswer { url, expected, got };
-                self.record.examples.push((exchange.target, example));
-            }
+        }
+    }
+
+    /// A slot has nothing to do any more: it takes the next request, unless it is to rest.
+    #[inline]
+    fn next(&mut self, slot: usize, schedule: &mut Schedule<'_>) {
+        if self.rests(slot) {
+            return;
+        }
+        match schedule.take(self.now) {
+            Some(due) => self.begin(slot, due, self.now),
+            None => self.free.push_back((slot, self.now)),
+        }
+    }
+
+    /// Puts the slot to rest if it has sent all its requests or is to pause before the next.
+    #[inline]
+    fn rests(&mut self, slot: usize) -> bool {
+        if self.slots[slot].sent >= self.slots[slot].sent_end {
+            self.finished += 1;
+            return true;
+        }
+        if self.pause_max_ns > 0 {
+            let pause = self.random.u64(..=self.pause_max_ns);
+            self.resting.push(Reverse((self.now.saturating_add(pause), slot)));
+            return true;
+        }
+        false
+    }
+
+    /// Frees the slots that have rested.
+    fn rouse(&mut self) {
+        while let Some(&Reverse((at, slot))) = self.resting.peek()
+            && at <= self.now
+        {
+            self.resting.pop();
+            self.free.push_back((slot, at));
+        }
+    }
+
+    /// The target that a slot has come to on its own way through the list.
+    fn target_of(&self, slot: usize) -> usize {
+        let targets = self.judges.len() as u128;
+        let number = (self.first_slot + slot) as u128;
+        let start = number * targets / self.shared.plan.connections as u128;
+        // Less than the number of targets, so it fits.
+        ((start + u128::from(self.slots[slot].sent)) % targets) as usize
+    }
+
+    /// Keeps a wrong answer as an example.
+    #[cold]
+    fn keep_example(&mut self, at: usize, got: String) {
+        let connection = &self.connections[at];
+        let listed = connection.exchange.target;
+        let judge = connection.own.as_ref().map_or(&self.judges[listed], |own| &own.judge);
+        let example = WrongAnswer { url: self.target(at).uri(), expected: judge.expected(), got };
+        self.record.examples.push((listed, example));
+    }
+
+    /// What the request on a connection asks for.
+    fn target(&self, at: usize) -> &Target {
+        let connection = &self.connections[at];
+        match &connection.own {
+            None => &self.shared.plan.targets[connection.exchange.target],
+            Some(own) => &own.target,
         }
     }
 
@@ -533,20 +705,10 @@ impl<'a> Worker<'a> {
     }
 
     fn slot(&self, at: usize) -> usize {
-        at / self.shared.requests.origins().len()
+        at % self.slots.len()
     }
 
     fn origin(&self, at: usize) -> SocketAddr {
-        let origins = self.shared.requests.origins();
-        origins[at % origins.len()]
+        self.origins[at / self.slots.len()]
     }
-}
-
-/// Starts to connect.
-fn connect(address: SocketAddr, needs_no_delay: bool) -> io::Result<TcpStream> {
-    let socket = TcpStream::connect(address)?;
-    if needs_no_delay {
-        socket.set_nodelay(true)?;
-    }
-    Ok(socket)
 }

@@ -146,7 +146,10 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let control = Control::stopped_by(stop_on_signal().context("cannot listen to signals")?);
     let limit = match plan.stop {
         Stop::Duration(length) => progress::Limit::Length(length),
-        Stop::Requests(count) => progress::Limit::Requests(count),
+        Stop::Requests(count) | Stop::Either(count, _) => progress::Limit::Requests(count),
+        Stop::RequestsEach(count) => {
+            progress::Limit::Requests(count.saturating_mul(plan.connections as u64))
+        }
     };
     let report = progress::show(display, limit, &control, || milepost_load::run(&plan, &control))?;
     let output = if json { json_text(&report)? } else { text::report(&plan, &report) };

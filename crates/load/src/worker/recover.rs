@@ -12,6 +12,7 @@ use crate::answer::Failure;
 use crate::clock::nanos;
 use crate::connection::{Exchange, State};
 use crate::failure::FailureKind;
+use crate::plan::Refusal;
 
 /// Failures to connect in a row that cost one request.
 const CONNECT_TRIES: u32 = 4;
@@ -34,8 +35,11 @@ impl Worker<'_> {
     /// before it saw the request: that is sent again, once, on a fresh connection.
     pub(super) fn died(&mut self, at: usize, failure: Failure) {
         let connection = &mut self.connections[at];
-        let target = self.shared.requests.target(connection.exchange.target);
-        if !connection.used || connection.incoming.is_started() || !target.idempotent {
+        let traits = match &connection.own {
+            None => self.shared.requests.target(connection.exchange.target).traits,
+            Some(own) => own.request.traits,
+        };
+        if !connection.used || connection.incoming.is_started() || !traits.idempotent {
             return self.fail(at, failure);
         }
         self.record.closed_by_server += 1;
@@ -49,14 +53,29 @@ impl Worker<'_> {
     /// The request has failed; its slot is free for the next.
     pub(super) fn fail(&mut self, at: usize, failure: Failure) {
         self.forget(at, failure);
-        self.free.push_back((self.slot(at), self.now));
+        let slot = self.slot(at);
+        if !self.rests(slot) {
+            self.free.push_back((slot, self.now));
+        }
+    }
+
+    /// Counts a request as failed.
+    pub(super) fn count_failure(&mut self, at: usize, failure: Failure) {
+        let connection = &self.connections[at];
+        let target = match &connection.own {
+            None => &self.shared.plan.targets[connection.exchange.target],
+            Some(own) => &own.target,
+        };
+        self.record.failure(failure, target);
     }
 
     /// Counts the request as failed and takes it off its connection.
     fn forget(&mut self, at: usize, failure: Failure) {
+        if self.shared.observer.is_some() {
+            self.observe(at, Err(&failure), false);
+        }
+        self.count_failure(at, failure);
         let connection = &mut self.connections[at];
-        let target = &self.shared.plan.targets[connection.exchange.target];
-        self.record.failure(failure, target);
         connection.close();
         connection.state = State::Free;
         self.deadlines.clear(at);
@@ -85,9 +104,13 @@ impl Worker<'_> {
             ErrorKind::AddrNotAvailable => FailureKind::NoLocalPort,
             _ => FailureKind::ConnectFailed,
         };
-        let failure = Failure { kind, detail: format!("cannot connect to {address}: {error}") };
+        let detail = format!("cannot connect to {address}: {error}");
+        let failure = Failure { kind, detail, os_error: error.raw_os_error() };
         self.refusal = Some((address, error));
-        if failing_for >= nanos(patience) {
+        if self.shared.plan.refusal == Refusal::Fail {
+            connection.retry_at = 0;
+            self.fail(at, failure);
+        } else if failing_for >= nanos(patience) {
             self.forget(at, failure);
             self.alive -= 1;
         } else if connection.failures.is_multiple_of(CONNECT_TRIES) {
@@ -109,13 +132,13 @@ impl Worker<'_> {
             let timeout = self.shared.plan.timeout;
             if self.connections[at].state != State::Connecting {
                 let detail = format!("no complete answer within {timeout:?}");
-                self.fail(at, Failure { kind: FailureKind::TimedOut, detail });
+                self.fail(at, Failure::new(FailureKind::TimedOut, detail));
                 continue;
             }
             let address = self.origin(at);
             let detail = format!("not connected to {address} within {timeout:?}");
-            let failure = Failure { kind: FailureKind::TimedOut, detail };
-            if self.connected {
+            let failure = Failure::new(FailureKind::TimedOut, detail);
+            if self.connected || self.shared.plan.refusal == Refusal::Fail {
                 self.fail(at, failure);
             } else {
                 self.refusal = Some((address, ErrorKind::TimedOut.into()));
@@ -146,5 +169,5 @@ pub(super) fn broken(error: &io::Error) -> Failure {
         }
         _ => FailureKind::Io,
     };
-    Failure { kind, detail: error.to_string() }
+    Failure { kind, detail: error.to_string(), os_error: error.raw_os_error() }
 }

@@ -1,10 +1,13 @@
 //! Runs against a peer that answers from a script, well or badly.
 
 mod answers;
+mod chain;
 mod failures;
+mod observer;
 mod open_loop;
 mod peer;
 mod persistence;
+mod slots;
 mod stop;
 
 use milepost_load::{Control, FailureKind, Plan, Report, RunError, Stop, Target, run};

@@ -149,6 +149,24 @@ impl Conversation {
         }
     }
 
+    /// Reads as many bytes of content.
+    pub(crate) fn content(&mut self, length: usize) -> Vec<u8> {
+        let mut buffer = [0; 4096];
+        while self.read.len() < length {
+            match self.socket.read(&mut buffer) {
+                Ok(0) | Err(_) => break,
+                Ok(got) => self.read.extend_from_slice(&buffer[..got]),
+            }
+        }
+        let rest = self.read.split_off(length.min(self.read.len()));
+        std::mem::replace(&mut self.read, rest)
+    }
+
+    /// Where the client is.
+    pub(crate) fn client(&self) -> SocketAddr {
+        self.socket.peer_addr().expect("the socket is connected")
+    }
+
     /// Sends it all at once. That the client has gone is no matter.
     pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) {
         let _ = self.socket.write_all(bytes.as_ref());

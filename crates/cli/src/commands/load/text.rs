@@ -45,13 +45,14 @@ fn heading(plan: &Plan, report: &Report) -> String {
             let order = match plan.order {
                 Order::Sequential => "in order",
                 Order::Random => "in random order",
+                Order::Each => "in order for each connection",
             };
             format!("{} URLs {order}", several.len())
         }
     };
     let connections = match plan.persistence {
         Persistence::KeepAlive => format!("{}, keep-alive", count(plan.connections, "connection")),
-        Persistence::Close => {
+        Persistence::Close | Persistence::Unsaid => {
             format!(
                 "{} at a time, a new one for each request",
                 count(plan.connections, "connection")
@@ -69,7 +70,10 @@ fn heading(plan: &Plan, report: &Report) -> String {
         Stop::Requests(requests) => {
             format!("{} requests in {:.2} s", grouped(requests), report.seconds)
         }
-        Stop::Duration(_) => format!("{:.2} s", report.seconds),
+        Stop::RequestsEach(requests) => {
+            format!("{} requests each in {:.2} s", grouped(requests), report.seconds)
+        }
+        Stop::Duration(_) | Stop::Either(..) => format!("{:.2} s", report.seconds),
     };
     format!("{what}\n{connections}, {threads}, {arrival}, {stop}")
 }

@@ -1,0 +1,50 @@
+//! Opens the socket of a connection.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+
+use mio::net::TcpStream;
+use rustix::io::Errno;
+use socket2::{Domain, Socket, Type};
+
+/// How sockets are opened.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Opening {
+    /// Local address, if not any.
+    pub(crate) source: Option<IpAddr>,
+    /// Bytes of the send and of the receive buffer, if not the system's.
+    pub(crate) buffer: Option<usize>,
+    /// Whether nothing waits for an acknowledgement.
+    pub(crate) no_delay: bool,
+}
+
+/// Starts to connect to `address`. The socket can be written to when it is connected.
+///
+/// # Errors
+///
+/// When the system refuses at once.
+pub(crate) fn open(address: SocketAddr, opening: Opening) -> io::Result<TcpStream> {
+    let socket = if opening.source.is_none() && opening.buffer.is_none() {
+        TcpStream::connect(address)?
+    } else {
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+        socket.set_nonblocking(true)?;
+        if let Some(bytes) = opening.buffer {
+            socket.set_send_buffer_size(bytes)?;
+            socket.set_recv_buffer_size(bytes)?;
+        }
+        if let Some(source) = opening.source {
+            socket.bind(&SocketAddr::new(source, 0).into())?;
+        }
+        match socket.connect(&address.into()) {
+            Err(error) if error.raw_os_error() != Some(Errno::INPROGRESS.raw_os_error()) => {
+                return Err(error);
+            }
+            _ => TcpStream::from_std(socket.into()),
+        }
+    };
+    if opening.no_delay {
+        socket.set_nodelay(true)?;
+    }
+    Ok(socket)
+}

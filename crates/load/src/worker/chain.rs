@@ -1,0 +1,200 @@
+//! What a worker does with an answer that another request follows from, and whom it tells.
+//!
+//! Nothing in here happens in a run that only loads its list: that neither looks at answers beyond
+//! checking them nor shows them to anybody.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use super::Worker;
+use crate::answer::{Answer, Failure, Judge};
+use crate::browse::Step;
+use crate::connection::{Connection, Exchange, Own};
+use crate::failure::FailureKind;
+use crate::observer::{Answered, Exchanged, Outcome};
+use crate::target::Target;
+use crate::url::HttpUrl;
+use crate::wire::Single;
+
+/// Addresses that a run connects to, those of the list and those that redirects lead to. Each has a
+/// place for a connection in every slot.
+const ORIGINS_MAX: usize = 1_000;
+
+/// A request of a chain that is ready to be sent.
+#[derive(Debug)]
+pub(super) struct Ready {
+    /// The connection for it.
+    at: usize,
+    own: Box<Own>,
+}
+
+impl Worker<'_> {
+    /// A request of the list is about to be sent: adds what its visitor has for it.
+    pub(super) fn begin_chain(&mut self, at: usize) {
+        let slot = self.slot(at);
+        let plan = self.shared.plan;
+        let listed = self.connections[at].exchange.target;
+        let target = &plan.targets[listed];
+        let visit = &mut self.slots[slot].visit;
+        visit.begin();
+        let dressed = visit.dress(target, &plan.browsing);
+        let own = dressed.and_then(|dressed| {
+            // What was added has been looked through; without it the request was rendered before.
+            let request = Single::render(&dressed, plan.persistence).ok()?;
+            let judge = Judge::new(request.traits.method, target.expectation.clone());
+            Some(Box::new(Own { target: target.clone(), request, judge }))
+        });
+        let bytes = match &own {
+            None => self.shared.requests.bytes(listed),
+            Some(own) => &own.request.bytes,
+        };
+        // The first of a chain has none before it that it could repeat.
+        let _ = visit.send(bytes);
+        self.connections[at].own = own;
+    }
+
+    /// What follows from the answer on a connection, if anything does.
+    ///
+    /// # Errors
+    ///
+    /// When the answer leads nowhere: its request has failed.
+    #[cold]
+    pub(super) fn next_of_chain(
+        &mut self,
+        at: usize,
+        answer: Answer,
+    ) -> Result<Option<Ready>, Failure> {
+        let slot = self.slot(at);
+        let plan = self.shared.plan;
+        let address = self.origin(at);
+        let connection = &self.connections[at];
+        let target = match &connection.own {
+            None => &plan.targets[connection.exchange.target],
+            Some(own) => &own.target,
+        };
+        let kept = connection.incoming.kept();
+        let visit = &mut self.slots[slot].visit;
+        let (head, content) = (kept.head_bytes(), kept.content_bytes());
+        let next = match visit.step(&plan.browsing, target, answer.status, head, content) {
+            Step::Done => return Ok(None),
+            Step::Failed(failure) => return Err(failure),
+            Step::Next(next) => next,
+        };
+        let is_elsewhere =
+            next.authority != target.authority && next.request_target.starts_with('/');
+        let dressed = visit.dress(&next, &plan.browsing);
+        let request = Single::render(dressed.as_ref().unwrap_or(&next), plan.persistence)
+            .map_err(|error| Failure::new(FailureKind::RedirectUnfit, error.to_string()))?;
+        visit.send(&request.bytes)?;
+        let address = if is_elsewhere { self.look_up(&next)? } else { address };
+        let at = self.place(address, slot)?;
+        let judge = Judge::new(request.traits.method, next.expectation.clone());
+        Ok(Some(Ready { at, own: Box::new(Own { target: *next, request, judge }) }))
+    }
+
+    /// Sends the next request of the chain that `before` belongs to.
+    pub(super) fn go_on(&mut self, next: Ready, before: Exchange) {
+        let Ready { at, own } = next;
+        self.busy += 1;
+        self.record.sent += 1;
+        let connection = &mut self.connections[at];
+        connection.own = Some(own);
+        connection.exchange = Exchange {
+            target: before.target,
+            hop: before.hop + 1,
+            intended: self.now,
+            ..Exchange::default()
+        };
+        self.send(at);
+    }
+
+    /// Shows the observer what became of the request on a connection.
+    #[cold]
+    pub(super) fn observe(&self, at: usize, outcome: Result<Answer, &Failure>, goes_on: bool) {
+        let Some(observer) = self.shared.observer else { return };
+        let connection = &self.connections[at];
+        let exchange = connection.exchange;
+        let request = match &connection.own {
+            None => self.shared.requests.bytes(exchange.target),
+            Some(own) => &own.request.bytes,
+        };
+        let kept = connection.incoming.kept();
+        let answered = outcome.is_ok();
+        let outcome = match outcome {
+            Ok(answer) => Outcome::Answered(Answered {
+                version_minor: answer.version_minor,
+                status: answer.status,
+                right: answer.right,
+                persistent: answer.persistent,
+                content_bytes: answer.content_bytes,
+                head: kept.head_bytes(),
+                content: kept.content_bytes(),
+                digest: kept.digest(),
+            }),
+            Err(failure) => Outcome::Failed {
+                kind: failure.kind,
+                detail: &failure.detail,
+                os_error: failure.os_error,
+            },
+        };
+        // What fails may have been tried since the worker looked at the clock.
+        let now = if answered { self.now } else { self.shared.clock.now() };
+        let Exchange { opened, sent, first_byte, .. } = exchange;
+        let or = |time: u64, other| if time > 0 { time } else { other };
+        let began = or(opened, or(sent, now));
+        observer.ended(&Exchanged {
+            connection: self.first_slot + self.slot(at),
+            target: self.target(at),
+            listed: exchange.target,
+            hop: exchange.hop,
+            goes_on,
+            request,
+            outcome,
+            connect: (opened > 0 && sent >= opened).then(|| Duration::from_nanos(sent - opened)),
+            began: Duration::from_nanos(began),
+            sent: Duration::from_nanos(or(sent, began)),
+            first_byte: Duration::from_nanos(or(first_byte, now)),
+            ended: Duration::from_nanos(now),
+        });
+    }
+
+    /// Finds the address of an authority that a redirect leads to. Blocks the worker for it, once for
+    /// each authority.
+    fn look_up(&mut self, target: &Target) -> Result<SocketAddr, Failure> {
+        if let Some(address) = self.addresses.get(&target.authority) {
+            return Ok(*address);
+        }
+        let fail = |why: String| {
+            let detail = format!("redirect to {}: {why}", target.uri());
+            Failure::new(FailureKind::RedirectUnfit, detail)
+        };
+        let url = HttpUrl::parse(&target.uri()).map_err(|error| fail(error.to_string()))?;
+        let address = url.resolve().map_err(|error| fail(error.to_string()))?;
+        if self.addresses.len() < ORIGINS_MAX {
+            self.addresses.insert(target.authority.clone(), address);
+        }
+        Ok(address)
+    }
+
+    /// The connection of a slot to an address, with a new place if there is none yet.
+    fn place(&mut self, address: SocketAddr, slot: usize) -> Result<usize, Failure> {
+        let slots = self.slots.len();
+        let known = self.origins.iter().position(|origin| *origin == address);
+        let origin = match known {
+            Some(origin) => origin,
+            None if self.origins.len() >= ORIGINS_MAX => {
+                let detail = format!("redirects lead to more than {ORIGINS_MAX} addresses");
+                return Err(Failure::new(FailureKind::RedirectUnfit, detail));
+            }
+            None => {
+                self.origins.push(address);
+                let keep = self.shared.keep;
+                let places = self.origins.len() * slots;
+                self.connections.resize_with(places, || Connection::new(keep));
+                self.deadlines.grow(places);
+                self.origins.len() - 1
+            }
+        };
+        Ok(origin * slots + slot)
+    }
+}

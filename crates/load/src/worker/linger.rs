@@ -1,0 +1,106 @@
+//! Leaves one used connection open, to see when the server closes it.
+//!
+//! A client that waits for the end of the connection instead of the end of the answer waits exactly
+//! that long for each answer. The socket is taken out of the run, so nothing else is delayed by it.
+
+use std::io::{self, ErrorKind, Read};
+use std::time::Duration;
+
+use mio::net::TcpStream;
+use mio::{Events, Interest, Token};
+
+use super::{TICK, Worker};
+use crate::clock::nanos;
+use crate::connection::Watch;
+use crate::report::Linger;
+
+/// The token of the socket; connections have their index.
+pub(super) const TOKEN: Token = Token(usize::MAX - 1);
+
+/// The socket that was left open.
+#[derive(Debug)]
+pub(super) struct Lingering {
+    socket: Option<TcpStream>,
+    /// When the answer was complete.
+    since: u64,
+    /// When the server closed.
+    closed_at: Option<u64>,
+}
+
+impl Worker<'_> {
+    /// Takes the socket of a connection out of the run. `closed` says that the server has closed it.
+    pub(super) fn let_linger(&mut self, at: usize, closed: bool) {
+        self.may_linger = false;
+        let connection = &mut self.connections[at];
+        let (since, watch) = (self.now, connection.watch);
+        let mut lingering = Lingering {
+            socket: connection.socket.take(),
+            since,
+            closed_at: closed.then_some(since),
+        };
+        if let Some(socket) = &mut lingering.socket
+            && !closed
+        {
+            let registry = self.poll.registry();
+            let outcome = match watch {
+                Watch::Nothing => registry.register(socket, TOKEN, Interest::READABLE),
+                _ => registry.reregister(socket, TOKEN, Interest::READABLE),
+            };
+            // A socket that cannot be watched tells nothing.
+            if outcome.is_err() {
+                return;
+            }
+        }
+        self.lingering = Some(lingering);
+    }
+
+    /// The socket that was left open has something to say.
+    pub(super) fn see_lingering(&mut self) {
+        let now = self.now;
+        let Some(lingering) = &mut self.lingering else { return };
+        let Some(socket) = &mut lingering.socket else { return };
+        loop {
+            match socket.read(&mut self.buffer) {
+                // Nobody asked for more.
+                Ok(length) if length > 0 => {}
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                _ => {
+                    lingering.closed_at = Some(now);
+                    lingering.socket = None;
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Waits until the server closes the socket that was left open, or for as long as the plan allows.
+    ///
+    /// # Errors
+    ///
+    /// When the poll fails.
+    pub(crate) fn wait_for_lingering(&mut self) -> io::Result<Option<Linger>> {
+        let ended = self.now;
+        let until = ended.saturating_add(nanos(self.shared.plan.linger_max.unwrap_or_default()));
+        let mut events = Events::with_capacity(1);
+        while self.lingering.as_ref().is_some_and(|it| it.closed_at.is_none())
+            && self.now < until
+            && !self.shared.control.is_stopped()
+        {
+            let wait = TICK.min(Duration::from_nanos(until - self.now));
+            match self.poll.poll(&mut events, Some(wait)) {
+                Err(error) if error.kind() != ErrorKind::Interrupted => return Err(error),
+                _ => {}
+            }
+            self.now = self.shared.clock.now();
+            if events.iter().any(|event| event.token() == TOKEN) {
+                self.see_lingering();
+            }
+        }
+        Ok(self.lingering.take().map(|it| Linger {
+            seconds: Duration::from_nanos(it.closed_at.unwrap_or(self.now) - it.since)
+                .as_secs_f64(),
+            closed: it.closed_at.is_some(),
+        }))
+    }
+}
