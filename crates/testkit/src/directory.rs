@@ -6,10 +6,9 @@
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Names tried before giving up; more than one is needed only when process ids were reused.
-const ATTEMPTS_MAX: u32 = 100;
+/// Directories that one process may hold at a time.
+const DIRECTORIES_MAX: u32 = 1000;
 
 /// Where Linux keeps files in memory.
 const IN_MEMORY: &str = "/dev/shm";
@@ -23,16 +22,17 @@ pub struct Directory {
 impl Directory {
     /// Makes a new directory that everyone may read.
     ///
+    /// Its name is the first free one: whoever makes one directory after another gets the same path
+    /// again, so that answers that hold it in some disguise (escaped, in upper case) still compare.
+    ///
     /// # Errors
     /// As the file system reports them.
     pub fn new() -> io::Result<Directory> {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
         let in_memory = Path::new(IN_MEMORY);
         let writable = rustix::fs::access(in_memory, rustix::fs::Access::WRITE_OK).is_ok();
         let parent = if writable { in_memory.to_owned() } else { std::env::temp_dir() };
         let parent = parent.canonicalize()?;
-        for _ in 0..ATTEMPTS_MAX {
-            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        for number in 0..DIRECTORIES_MAX {
             let path = parent.join(format!("milepost-test-{}-{number}", std::process::id()));
             match std::fs::DirBuilder::new().mode(0o755).create(&path) {
                 Ok(()) => return Ok(Directory { path }),
