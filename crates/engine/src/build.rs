@@ -15,6 +15,7 @@ mod error_document;
 mod expression;
 mod harmless;
 mod log;
+mod process;
 mod map;
 mod reader;
 mod report;

@@ -9,8 +9,8 @@ mod build;
 mod decision;
 mod diagnostic;
 mod eval;
-mod helper;
 mod expr;
+mod helper;
 mod index;
 mod lint;
 mod log;
@@ -35,12 +35,12 @@ pub use eval::{Logged, Scratch};
 pub use helper::{Database, Driver, MapProgram};
 pub use index::Lookup;
 pub use log::{
-    Log, LogCondition, LogFormat, LogItem, LogPort, LogSettings, LogTarget, LogTime, LogTraffic, LogUnit,
-    LogWhat,
+    Log, LogCondition, LogFormat, LogItem, LogPort, LogSettings, LogTarget, LogTime, LogTraffic,
+    LogUnit, LogWhat,
 };
 pub use outside::{FileKind, Outside, Stamp};
 pub use request::{Fields, NoFields, Request, Scheme, Version};
 pub use response::AddedFields;
-pub use settings::{Listen, Settings};
+pub use settings::{Listen, ReadTimeout, Settings};
 pub use site::{Loaded, Site};
 pub use trace::{Directive, Event, Step};

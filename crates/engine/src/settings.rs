@@ -29,6 +29,16 @@ pub struct Settings {
     pub field_bytes_max: usize,
     /// `ListenBacklog`; default 511.
     pub listen_backlog: i32,
+    /// `RequestReadTimeout header=`; default none: `Timeout` is the limit.
+    pub head_timeout: Option<ReadTimeout>,
+    /// `RequestReadTimeout body=`; default none: `Timeout` is the limit.
+    pub content_timeout: Option<ReadTimeout>,
+    /// `PidFile`.
+    pub pid_file: Option<PathBuf>,
+    /// `User`, a name or `#` and a number.
+    pub user: Option<String>,
+    /// `Group`, the same.
+    pub group: Option<String>,
     /// `CustomLog` and the like.
     pub logs: LogSettings,
     /// `ServerAdmin`.
@@ -48,9 +58,34 @@ impl Default for Settings {
             fields_max: 100,
             field_bytes_max: 8190,
             listen_backlog: 511,
+            head_timeout: None,
+            content_timeout: None,
+            pid_file: None,
+            user: None,
+            group: None,
             logs: LogSettings::default(),
             server_admin: None,
         }
+    }
+}
+
+/// A limit for the time that a part of a request takes to arrive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReadTimeout {
+    /// The time that it has in any case.
+    pub first: Duration,
+    /// The time that it has at most.
+    pub last: Option<Duration>,
+    /// Each so many bytes buy another second.
+    pub bytes_per_second_min: Option<u32>,
+}
+
+impl ReadTimeout {
+    /// The time that it has when so many bytes have arrived.
+    pub fn after(&self, bytes: u64) -> Duration {
+        let bought = self.bytes_per_second_min.map_or(0, |rate| bytes / u64::from(rate.max(1)));
+        let time = self.first.saturating_add(Duration::from_secs(bought));
+        self.last.map_or(time, |last| time.min(last))
     }
 }
 

@@ -54,9 +54,14 @@ impl Clock {
 
     /// Returns the moment at which `timeout` has surely passed, whenever in the tick it began.
     pub(crate) fn after(&self, timeout: Duration) -> Instant {
+        Clock::since(self.now(), timeout)
+    }
+
+    /// As [`Clock::after`], for something that began some time ago.
+    pub(crate) fn since(began: Instant, timeout: Duration) -> Instant {
         // A timeout that no clock can count to is as good as a year.
         const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
-        self.now() + timeout.min(YEAR) + TICK
+        began + timeout.min(YEAR) + TICK
     }
 
     /// Appends the `Date` and `Server` field lines.

@@ -37,6 +37,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
 use crate::buffer::Input;
+use crate::clock::Clock;
 use crate::deadline::Slot;
 use crate::limits::{
     FILE_PIECE_BYTES, HEAD_BYTES_MAX, LINGER_BYTES_MAX, LINGER_PAUSE, LINGER_TIMEOUT, Limits,
@@ -73,8 +74,10 @@ struct Connection<S, R> {
     empty_lines: usize,
     /// How far the head has been looked at, when it arrives in pieces.
     scan: Option<HeadScan>,
-    /// Until when the head, or the content, must have arrived.
-    message_deadline: Option<Instant>,
+    /// When the head, or the content, began to be waited for, and what had been received by then.
+    message: Option<(Instant, u64)>,
+    /// Bytes received through this connection.
+    received: u64,
     /// Content of the last request that is still to be read and dropped.
     content: Option<Discard>,
     /// How to close, once everything is written.
@@ -128,7 +131,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond> Connection<S, R> {
             kept: 0,
             empty_lines: 0,
             scan: None,
-            message_deadline: None,
+            message: None,
+            received: 0,
             content: None,
             closing: None,
         }
@@ -174,7 +178,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond> Connection<S, R> {
                     Ok(Progress::More) => return Turn::Read(Wait::Content),
                     Ok(Progress::Done) => {
                         self.content = None;
-                        self.message_deadline = None;
+                        self.message = None;
                     }
                     // Where the next request begins cannot be known.
                     Err(_) => self.closing = Some(Closing::Linger),
@@ -209,7 +213,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond> Connection<S, R> {
         }
         let unread = self.input.unread();
         if unread.is_empty() {
-            self.message_deadline = None;
+            self.message = None;
             return Ok(Some(Turn::Read(Wait::Request)));
         }
         if unread == b"\r" && self.scan.is_none() {
@@ -232,7 +236,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond> Connection<S, R> {
             return Ok(Some(Turn::Read(Wait::Head)));
         };
         self.scan = None;
-        self.message_deadline = None;
+        self.message = None;
         self.empty_lines = 0;
 
         reply.clear();
@@ -311,6 +315,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond> Connection<S, R> {
                 Poll::Ready(result) => {
                     let count = spare.filled().len();
                     self.input.advance(count);
+                    self.received += count as u64;
                     let event = if count == 0 { Event::End } else { Event::Bytes };
                     Poll::Ready(result.map(|()| event))
                 }
@@ -332,14 +337,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond> Connection<S, R> {
     fn deadline(&mut self, wait: Wait) -> Instant {
         let clock = &self.worker.clock;
         let limits = &self.worker.answering.borrow().limits;
-        match wait {
-            Wait::Request if self.kept > 0 => clock.after(limits.keep_alive_timeout),
-            Wait::Request => clock.after(limits.timeout),
-            // One deadline for all of it: many small pieces do not buy more time.
-            Wait::Head | Wait::Content => {
-                *self.message_deadline.get_or_insert_with(|| clock.after(limits.timeout))
+        let limit = match wait {
+            Wait::Request if self.kept > 0 => return clock.after(limits.keep_alive_timeout),
+            Wait::Request => {
+                let first = limits.head_timeout.map_or(limits.timeout, |limit| limit.first);
+                return clock.after(limits.timeout.min(first));
             }
-        }
+            Wait::Head => limits.head_timeout,
+            Wait::Content => limits.content_timeout,
+        };
+        // One deadline for all of it: many small pieces do not buy more time, unless there is a rate.
+        let (began, before) = *self.message.get_or_insert_with(|| (clock.now(), self.received));
+        let timeout = limit.map_or(limits.timeout, |limit| limit.after(self.received - before));
+        Clock::since(began, timeout)
     }
 
     /// Ready when the deadline has passed; otherwise the task will be woken when it has.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use milepost_engine::Settings;
+use milepost_engine::{ReadTimeout, Settings};
 use milepost_http::request::HeadLimits;
 
 /// A fresh input buffer: holds a browser's head of 1 to 2 KiB, or some dozens of pipelined ones.
@@ -65,6 +65,8 @@ pub(crate) struct Limits {
     pub(crate) keep_alive_timeout: Duration,
     pub(crate) keep_alive_requests_max: Option<u32>,
     pub(crate) timeout: Duration,
+    pub(crate) head_timeout: Option<ReadTimeout>,
+    pub(crate) content_timeout: Option<ReadTimeout>,
 }
 
 impl From<&Settings> for Limits {
@@ -79,6 +81,8 @@ impl From<&Settings> for Limits {
             keep_alive_timeout: settings.keep_alive_timeout,
             keep_alive_requests_max: settings.keep_alive_requests_max,
             timeout: settings.timeout,
+            head_timeout: settings.head_timeout,
+            content_timeout: settings.content_timeout,
         }
     }
 }

@@ -19,8 +19,8 @@ use std::thread;
 use anyhow::Context;
 use milepost_engine::{LoadOptions, Loaded, Severity, Site};
 use milepost_server::{
-    FileSystem, Helpers, Logs, Reloader, Server, SiteResponder, Stopper, raise_descriptor_limit,
-    report, send_errors_to,
+    FileSystem, Helpers, Logs, PidFile, Reloader, Server, SiteResponder, Stopper, become_user,
+    raise_descriptor_limit, report, send_errors_to,
 };
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
@@ -38,7 +38,8 @@ const EXIT_BY_SIGNAL: i32 = 128;
 #[command(after_help = "\
 SIGTERM and SIGINT stop the server: answers that are under way are finished first. A second one stops it \
 at once.\n\nSIGHUP and SIGUSR1 load the configuration anew. Connections stay open and no request fails; Listen \
-directives take effect too. A configuration with an error changes nothing, and is said on stderr.\n\nExit status: 0 stopped as it was told to, 2 could not load the configuration or serve.")]
+directives take effect too. A configuration with an error changes nothing, and is said on stderr.\n\nStarted as root, the server takes the rights of User and Group when its ports are bound. PidFile, \
+ErrorLog and CustomLog say where its files go; without ErrorLog, errors go to stderr.\n\nExit status: 0 stopped as it was told to, 2 could not load the configuration or serve.")]
 pub(crate) struct Args {
     #[command(flatten)]
     configuration: Configuration,
@@ -64,6 +65,12 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     raise_descriptor_limit();
     let server = Server::bind(site.settings(), workers)?;
     let addresses = addresses(&server.addresses());
+    let pid_file = match &site.settings().pid_file {
+        Some(path) => Some(PidFile::write(path).context("cannot write the pid file")?),
+        None => None,
+    };
+    // From here on threads are started, which have the rights of this one.
+    become_user(site.settings())?;
     let serving = Serving::new(site)?;
     let running = server.start(serving.responder())?;
     let serving = Arc::new(Mutex::new(serving));
@@ -79,6 +86,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let outcome = running.join();
     lock(&serving).helpers.stop();
     lock(&serving).logs.close();
+    drop(pid_file);
     outcome?;
     Ok(ExitCode::SUCCESS)
 }

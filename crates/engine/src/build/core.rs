@@ -417,7 +417,7 @@ impl Builder<'_> {
     }
 
     /// Whether this is the main server; an error otherwise.
-    fn main_only(&mut self, directive: &Directive<'_>, context: &Context<'_>) -> bool {
+    pub(super) fn main_only(&mut self, directive: &Directive<'_>, context: &Context<'_>) -> bool {
         if context.scope != Scope::Main {
             let message = format!("{} belongs outside all sections", show(directive.name));
             self.report(directive, Finding::error(message));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use milepost_engine::Settings;
+use milepost_engine::{ReadTimeout, Settings};
 use proptest::prelude::*;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::runtime::{Builder, LocalOptions};
@@ -58,6 +58,38 @@ fn a_partial_head_after_an_answer_has_timeout_and_not_keep_alive_timeout() {
         client.wait(50).await;
         client.send(&REQUEST[4..]).await;
         assert_eq!(client.answer().await, 301);
+    });
+}
+
+#[test]
+fn bytes_buy_time_for_a_head_up_to_a_limit() {
+    let second = |count| Duration::from_secs(count);
+    let limit =
+        ReadTimeout { first: second(5), last: Some(second(12)), bytes_per_second_min: Some(1) };
+    let settings = Settings { head_timeout: Some(limit), ..Settings::default() };
+    paused_with(settings.clone(), |mut client| async move {
+        // Nothing at all: the time that it has in any case.
+        assert_eq!(client.end().await, ("".to_owned(), 5));
+    });
+    paused_with(settings, |mut client| async move {
+        for byte in b"GET /aaaaaaa".chunks(1) {
+            client.send(byte).await;
+            client.wait(1).await;
+        }
+        // Twelve bytes have bought more than the limit, and twelve seconds are over.
+        assert_eq!(client.answer().await, 408);
+    });
+}
+
+#[test]
+fn content_has_a_time_of_its_own() {
+    let limit =
+        ReadTimeout { first: Duration::from_secs(3), last: None, bytes_per_second_min: None };
+    let settings = Settings { content_timeout: Some(limit), ..Settings::default() };
+    paused_with(settings, |mut client| async move {
+        client.send(b"POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nabc").await;
+        assert_eq!(client.answer().await, 301);
+        assert_eq!(client.end().await, ("".to_owned(), 3));
     });
 }
 
@@ -201,13 +233,17 @@ impl Respond for Redirect {
 
 /// Runs `body` against one connection, on a clock that moves only when nothing else can happen.
 fn paused<F: Future<Output = ()>>(body: impl FnOnce(Client) -> F) {
+    paused_with(Settings::default(), body);
+}
+
+fn paused_with<F: Future<Output = ()>>(settings: Settings, body: impl FnOnce(Client) -> F) {
     let runtime = Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
         .build_local(LocalOptions::default())
         .unwrap();
     runtime.block_on(async {
-        let worker = Worker::new(Limits::from(&Settings::default()), Redirect);
+        let worker = Worker::new(Limits::from(&settings), Redirect);
         spawn_local(Rc::clone(&worker).sweep());
         let (stream, server) = duplex(PIPE_BYTES);
         let address = ([127, 0, 0, 1], 80).into();
