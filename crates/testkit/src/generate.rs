@@ -250,7 +250,7 @@ impl Maker {
     /// Changes what is not the path, now and then.
     fn vary(&mut self, ask: &mut Ask) {
         if self.one_in(12) {
-            ask.method = self.pick(&["HEAD", "POST"]).to_owned();
+            ask.method = self.pick(&["HEAD", "POST", "OPTIONS"]).to_owned();
         }
         if self.one_in(5) {
             let host = self.pick(&[

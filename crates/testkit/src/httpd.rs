@@ -265,9 +265,13 @@ impl Httpd {
 
 impl Drop for Httpd {
     fn drop(&mut self) {
+        // Once it has ended and been waited for, its id may be somebody else's.
+        if !self.is_alive() {
+            return;
+        }
         let pid = i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw);
-        // It may have ended by itself; then there is nothing to stop.
         if let Some(pid) = pid {
+            // It may end by itself at this moment; then there is nothing to stop.
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
         }
         let asked = Instant::now();
