@@ -16,6 +16,7 @@ mod expression;
 mod harmless;
 mod log;
 mod process;
+mod macros;
 mod map;
 mod reader;
 mod report;
@@ -95,6 +96,7 @@ pub(crate) fn build_htaccess(
         including: Vec::new(),
         noted: Vec::new(),
         maps: map::MapDraft::default(),
+        macros: macros::Macros::default(),
         databases: Vec::new(),
     };
     let mut dir = DirDraft::default();
@@ -129,6 +131,8 @@ struct Builder<'o> {
     /// Directives that were accepted without effect, each noted once.
     noted: Vec<Vec<u8>>,
     maps: map::MapDraft,
+    /// `<Macro>`
+    macros: macros::Macros,
     databases: Vec<Database>,
 }
 
@@ -201,6 +205,7 @@ impl<'o> Builder<'o> {
             including: Vec::new(),
             noted: Vec::new(),
             maps: map::MapDraft::default(),
+            macros: macros::Macros::default(),
             databases: Vec::new(),
         }
     }

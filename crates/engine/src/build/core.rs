@@ -235,6 +235,21 @@ impl Builder<'_> {
         }
     }
 
+    /// `AccessFileName name…`
+    pub(super) fn access_file_name(&mut self, directive: &Directive<'_>, context: &Context<'_>) {
+        if !self.server_only(directive, context) {
+            return;
+        }
+        let words: Vec<_> = Words::new(directive.args).collect();
+        if words.is_empty() {
+            let finding = Finding::error("`AccessFileName` needs a name")
+                .hint("write `AccessFileName .htaccess`");
+            return self.report(directive, finding);
+        }
+        let names = words.iter().map(|word| self.word(directive, word)).collect();
+        self.servers[context.server].server.access_names = names;
+    }
+
     pub(super) fn limit_recursion(&mut self, directive: &Directive<'_>, context: &Context<'_>) {
         let usage = "LimitInternalRecursion redirects [subrequests]";
         if !self.server_only(directive, context) {

@@ -64,6 +64,9 @@ impl Builder<'_> {
             b"includeoptional" => self.include(directive, false, context),
             b"define" => self.define(directive),
             b"undefine" => self.undefine(directive),
+            b"use" => self.use_macro(directive, context),
+            b"undefmacro" => self.undefine_macro(directive),
+            b"accessfilename" => self.access_file_name(directive, context),
             b"loadmodule" => self.load_module(directive),
             b"listen" => self.listen(directive, context),
             b"serverroot" => self.server_root(directive),
@@ -140,7 +143,8 @@ impl Builder<'_> {
             b"options" => allowed.options,
             b"order" | b"allow" | b"deny" => allowed.limit,
             b"require" | b"satisfy" => allowed.auth_config,
-            b"include"
+            b"accessfilename"
+            | b"include"
             | b"includeoptional"
             | b"define"
             | b"undefine"
@@ -315,6 +319,9 @@ const DONE: &[&str] = &[
     "IncludeOptional",
     "Define",
     "UnDefine",
+    "Use",
+    "UndefMacro",
+    "AccessFileName",
     "LoadModule",
     "Listen",
     "ServerRoot",
@@ -349,6 +356,10 @@ const DONE: &[&str] = &[
     "GlobalLog",
     "TransferLog",
     "ErrorLog",
+];
+
+/// All sections, which `<IfSection>` asks for.
+const SECTIONS: &[&str] = &[
     "VirtualHost",
     "Directory",
     "DirectoryMatch",
@@ -363,13 +374,27 @@ const DONE: &[&str] = &[
     "IfDefine",
     "IfVersion",
     "IfFile",
+    "IfDirective",
+    "IfSection",
+    "Macro",
 ];
+
+/// Whether there is a directive with this name, in any case.
+pub(super) fn is_directive(name: &[u8]) -> bool {
+    DONE.iter().any(|known| known.as_bytes().eq_ignore_ascii_case(name))
+        || harmless::class(&name.to_ascii_lowercase()).is_some()
+}
+
+/// Whether there is a section with this name, in any case.
+pub(super) fn is_section(name: &[u8]) -> bool {
+    SECTIONS.iter().any(|known| known.as_bytes().eq_ignore_ascii_case(name))
+}
 
 /// The known name that is nearest to `name`, if one is near.
 fn nearest(name: &[u8]) -> Option<&'static str> {
     let name = String::from_utf8_lossy(name).to_lowercase();
     let distance = |known: &&&str| edit_distance(&name, &known.to_lowercase());
-    let found = DONE.iter().min_by_key(distance)?;
+    let found = DONE.iter().chain(SECTIONS).min_by_key(distance)?;
     (distance(&found) <= 1 + name.len() / 5).then_some(*found)
 }
 

@@ -7,10 +7,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use milepost_pcre::{Case, Matcher, Regex};
 use milepost_syntax::{FaultKind, Kind, Node, Tree, Words};
 
 use super::report::{Finding, show};
-use super::{Builder, Context, DirDraft, Directive, bytes_to_path, path_to_bytes};
+use super::{
+    Builder, Context, DirDraft, Directive, bytes_to_path, directives, path_to_bytes,
+};
 use crate::decision::Place;
 use crate::outside::FileKind;
 use crate::program::Scope;
@@ -144,6 +147,9 @@ impl Builder<'_> {
                 builder.outside.kind(&path) != FileKind::Missing
             }),
             b"ifversion" => self.version_holds(directive),
+            b"ifdirective" => self.holds(directive, |_, name| directives::is_directive(name)),
+            b"ifsection" => self.holds(directive, |_, name| directives::is_section(name)),
+            b"macro" => return self.define_macro(directive, text_of(walk, inner)),
             _ => {
                 let walk_inner = |builder: &mut Self, context: &mut Context<'_>| {
                     builder.walk(walk, inner, context);
@@ -163,7 +169,8 @@ impl Builder<'_> {
             return false;
         };
         match word.text.strip_prefix(b"!") {
-            Some(name) => !test(self, name),
+            // What follows the mark may be quoted.
+            Some(name) => !Words::new(name).next().is_some_and(|name| test(self, &name.text)),
             None => test(self, &word.text),
         }
     }
@@ -211,6 +218,15 @@ impl Builder<'_> {
             Some(rest) => (true, rest),
             None => (false, operator),
         };
+        let between = version.strip_prefix(b"/").and_then(|text| text.strip_suffix(b"/"));
+        let pattern = match (operator, between) {
+            (b"~", _) => Some(version),
+            (b"=" | b"==", between) => between,
+            _ => None,
+        };
+        if let Some(pattern) = pattern {
+            return self.version_matches(directive, pattern) != negated;
+        }
         let wanted = std::str::from_utf8(version).ok().and_then(|text| {
             let mut parts = [0; 3];
             for (number, part) in text.split('.').enumerate() {
@@ -233,12 +249,28 @@ impl Builder<'_> {
             b"<=" => order.is_le(),
             _ => {
                 let finding = Finding::error(format!("unknown comparison {}", show(operator)))
-                    .hint("use one of = > >= < <=");
+                    .hint("use one of = > >= < <= ~");
                 self.report(directive, finding);
                 return false;
             }
         };
         holds != negated
+    }
+
+    /// Whether the version matches a regular expression.
+    fn version_matches(&mut self, directive: &Directive<'_>, pattern: &[u8]) -> bool {
+        let [major, minor, patch] = HTTPD_VERSION;
+        let version = format!("{major}.{minor}.{patch}");
+        match Regex::without_jit(pattern, Case::Sensitive) {
+            Ok(regex) => Matcher::new()
+                .find(&regex, version.as_bytes())
+                .is_ok_and(|found| found.is_some()),
+            Err(error) => {
+                let message = format!("{} is not a regular expression: {error}", show(pattern));
+                self.report(directive, Finding::error(message));
+                false
+            }
+        }
     }
 
     /// Replaces `${NAME}` by a `Define` or a variable of the environment. `None`: nothing to replace.
@@ -255,7 +287,8 @@ impl Builder<'_> {
                 let name = std::str::from_utf8(name).ok()?;
                 self.outside.environment(name).map(String::into_bytes)
             });
-            match value {
+            // What is empty is not replaced.
+            match value.filter(|value| !value.is_empty()) {
                 Some(value) => {
                     out.extend_from_slice(&value);
                     changed = true;
@@ -263,7 +296,7 @@ impl Builder<'_> {
                 None => {
                     // A map call of mod_rewrite has a colon; anything else was meant as a variable.
                     if !name.contains(&b':') {
-                        let message = format!("variable {} is not defined", show(name));
+                        let message = format!("variable {} is not defined or empty", show(name));
                         self.report_place(place, 1, Finding::warning(message));
                     }
                     out.extend_from_slice(&rest[start..=start + end]);
@@ -313,6 +346,7 @@ impl Builder<'_> {
                     self.read_text(&file, text, context);
                     self.including.pop();
                 }
+                Err(error) if !required && error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => {
                     let message = format!("{}: {}", file.display(), cannot_read(&error));
                     self.report_at(directive, word.at, word.len, Finding::error(message));
@@ -366,6 +400,27 @@ impl Builder<'_> {
         }
         Ok(())
     }
+}
+
+/// The text of some nodes, one to a line, as it was before variables were replaced.
+fn text_of(walk: &Walk<'_>, range: std::ops::Range<usize>) -> Vec<u8> {
+    let mut text = Vec::new();
+    for node in walk.nodes.get(range).unwrap_or_default() {
+        let (open, close): (&[u8], &[u8]) = match node.kind {
+            Kind::Directive => (b"", b""),
+            Kind::Open { .. } => (b"<", b">"),
+            Kind::Close => (b"</", b">"),
+        };
+        text.extend_from_slice(open);
+        text.extend_from_slice(walk.tree.bytes(node.name));
+        if !node.args.is_empty() {
+            text.push(b' ');
+            text.extend_from_slice(walk.tree.bytes(node.args));
+        }
+        text.extend_from_slice(close);
+        text.push(b'\n');
+    }
+    text
 }
 
 /// What the operating system says, without its error number.

@@ -70,6 +70,9 @@ impl Builder<'_> {
             let port = server.addresses.iter().find_map(|address| address.port);
             server.name = main.name.map(|name| ServerName { port: port.or(name.port), ..name });
         }
+        if server.access_names.is_empty() {
+            server.access_names.clone_from(&main.access_names);
+        }
         let mut base = main.base.clone();
         base.merge(&server.base);
         server.base = base;

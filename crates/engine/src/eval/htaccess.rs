@@ -19,7 +19,7 @@ const NAME: &[u8] = b".htaccess";
 /// How many files a thread remembers.
 const FILES_MAX: usize = 16_384;
 
-/// Compiled files, by directory.
+/// Compiled files, by path.
 #[derive(Debug, Default)]
 pub(super) struct Cache {
     files: HashMap<Box<[u8]>, Entry>,
@@ -59,15 +59,22 @@ impl Run<'_> {
         directory: &[u8],
         allowed: &Arc<Override>,
     ) -> Result<Option<u32>, u16> {
+        let names = &self.server.access_names;
         let mut path = self.take_buffer();
-        path.extend_from_slice(directory);
-        path.extend_from_slice(NAME);
-        let stamp = self.outside.stamp(bytes_to_path(&path));
-        let version = match stamp {
-            Err(_) => Err(403),
-            Ok(None) => Ok(None),
-            Ok(Some(stamp)) => self.compiled(&path, directory, stamp, allowed).map(Some),
-        };
+        let mut version = Ok(None);
+        // The first that is there is the only one that is read.
+        for number in 0..names.len().max(1) {
+            let name = names.get(number).map_or(NAME, |name| self.program.pool.get(*name));
+            path.clear();
+            path.extend_from_slice(directory);
+            path.extend_from_slice(name);
+            version = match self.outside.stamp(bytes_to_path(&path)) {
+                Ok(None) => continue,
+                Ok(Some(stamp)) => self.compiled(&path, directory, stamp, allowed).map(Some),
+                Err(_) => Err(403),
+            };
+            break;
+        }
         self.put_buffer(path);
         version
     }
@@ -80,7 +87,7 @@ impl Run<'_> {
         allowed: &Arc<Override>,
     ) -> Result<u32, u16> {
         let cache = &mut self.work.htaccess;
-        if let Some(entry) = cache.files.get(directory)
+        if let Some(entry) = cache.files.get(path)
             && entry.stamp == stamp
             && entry.allowed == *allowed
         {
@@ -105,7 +112,7 @@ impl Run<'_> {
         }
         let found = config.is_some();
         let entry = Entry { stamp, allowed: Arc::clone(allowed), version, config };
-        cache.files.insert(directory.into(), entry);
+        cache.files.insert(path.into(), entry);
         if found { Ok(version) } else { Err(500) }
     }
 }
