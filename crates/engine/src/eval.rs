@@ -10,6 +10,7 @@ mod ahead;
 mod alias;
 mod conclude;
 mod condition;
+mod cookie;
 mod directory;
 mod edit;
 mod environment;
@@ -26,6 +27,7 @@ mod section_alias;
 mod table;
 mod target;
 mod variable;
+mod vary;
 mod walk;
 
 use std::collections::HashMap;
@@ -34,9 +36,9 @@ use std::sync::Arc;
 use milepost_http::path::{self, AboveRoot, BadPath, EncodedSlashes, Slashes};
 use milepost_pcre::Matcher;
 
+pub(crate) use self::table::Table;
 pub(crate) use alias::covers;
 pub use logged::Logged;
-pub(crate) use self::table::Table;
 
 use self::conclude::{Answer, Why};
 use crate::decision::{Decision, Outcome, Place, Rule};
@@ -77,6 +79,10 @@ struct Work {
     request: Table,
     /// The response fields that stay when the response is an error.
     always: Table,
+    /// The names of the cookies that rules have set, each followed by a zero.
+    cookies: Vec<u8>,
+    /// The request fields that conditions look at.
+    seen: vary::Seen,
     /// The request whose error is being answered by a document, as it was then.
     first: Hop,
     /// The variables of the last request, renamed.
@@ -240,6 +246,9 @@ pub(crate) fn decide<'s>(
     host.clear();
     work.request.clear();
     work.always.clear();
+    work.cookies.clear();
+    work.seen.start();
+    work.seen.stop();
     let line_bytes_max = program.settings.request_line_bytes_max;
     let parsed = target::parse(request, line_bytes_max, host);
     let (path, args, host_port, authority) = match parsed {
@@ -353,6 +362,7 @@ impl<'r> Run<'r> {
             query: hop.has_args.then(|| hop.args.clone()),
         });
         let config = self.location_config(hop);
+        self.add_vary(hop);
         hop.config = config.shared();
         if let Translated::End(end) = self.translate(hop, &config) {
             return Err(end);
@@ -366,6 +376,7 @@ impl<'r> Run<'r> {
             return Err(End::Status(405));
         }
         let config = self.map_to_storage(hop).map_err(End::Status)?;
+        self.add_vary(hop);
         hop.config = config.shared();
         self.note(None, |_| Event::File {
             path: hop.filename.clone(),
@@ -453,7 +464,9 @@ impl<'r> Run<'r> {
                 // The chain of fixups goes on after an internal rewrite, and a redirect beats it.
                 End::Internal => {
                     let target = std::mem::take(&mut self.work.answer);
-                    let redirect = self.fixup_alias(hop, config);
+                    let redirect = self
+                        .fixup_alias(hop, config)
+                        .or_else(|| self.redirect_to_slash(hop, config));
                     if redirect.is_none() {
                         self.set_fixed_env(hop, config);
                         self.edit_request(hop, config);

@@ -86,8 +86,10 @@ pub(crate) trait Context {
 /// Where a function looks a name up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Table {
-    /// Fields of the request: `req`, `http`, `req_novary`.
+    /// Fields of the request: `req`, `http`.
     Request,
+    /// Fields of the request, of which `Vary` says nothing: `req_novary`.
+    RequestUnseen,
     /// Fields of the response: `resp`.
     Response,
     /// What modules tell each other: `note`.
@@ -155,7 +157,19 @@ impl Template {
         out: &mut Vec<u8>,
     ) -> Result<(), EvalError> {
         // A text has no regular expression, so its `$0` to `$9` are empty.
-        let capture = &mut Capture::default();
+        self.write_with(context, &mut Capture::default(), out)
+    }
+
+    /// As [`Template::write`], where `$0` to `$9` are the groups of a match.
+    ///
+    /// # Errors
+    /// [`EvalError`]; `out` then holds part of the text.
+    pub(crate) fn write_with(
+        &self,
+        context: &mut dyn Context,
+        capture: &mut Capture,
+        out: &mut Vec<u8>,
+    ) -> Result<(), EvalError> {
         eval::Evaluation { context, capture, patterns: &Pool::default() }.template(&self.text, out)
     }
 }

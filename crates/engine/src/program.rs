@@ -23,11 +23,11 @@ use std::sync::Arc;
 pub(crate) use access::{Access, Order, Require};
 pub(crate) use alias::{AliasList, AliasMatcher, AliasRule};
 pub(crate) use directory::{DirConfig, Options, Override, RewriteDir};
-pub(crate) use edit::{Action, Edit, EditCondition, EditList, Edits, Piece, Value};
-pub(crate) use environment::{Attribute, EnvChange, EnvRule, EnvRules, FixedEnv};
-pub(crate) use hosts::Hosts;
-pub(crate) use error_document::{DocumentKind, ErrorDocument};
+pub(crate) use edit::{Action, Edit, EditCondition, EditList, Edits, Piece, Replacement, Value};
+pub(crate) use environment::{Attribute, EnvChange, EnvRule, EnvRules, EnvTest, FixedEnv};
+pub(crate) use error_document::{Document, DocumentKind, ErrorDocument};
 pub(crate) use expression::{IfSection, SectionAlias, SectionRedirect};
+pub(crate) use hosts::Hosts;
 pub(crate) use map::{InternalMap, Map, QueryMap};
 pub(crate) use part::Part;
 pub(crate) use rewrite::{
@@ -95,6 +95,8 @@ pub(crate) struct Server {
     pub(crate) merge_slashes: bool,
     /// `UseCanonicalName On`.
     pub(crate) canonical_name: bool,
+    /// `AccessFileName`; none for the usual one.
+    pub(crate) access_names: Vec<Str>,
     /// `LimitInternalRecursion`: internal redirects, subrequests.
     pub(crate) recursion_max: (u32, u32),
     pub(crate) place: Option<Place>,

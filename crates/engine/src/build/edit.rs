@@ -8,8 +8,11 @@ use milepost_syntax::{Word, Words};
 
 use super::report::{Finding, show};
 use super::{Builder, Context, Directive};
+use crate::expr::{Condition, Template};
 use crate::pattern::Pattern;
-use crate::program::{Action, Edit, EditCondition, EditList, Edits, Part, Piece, Value};
+use crate::program::{
+    Action, Edit, EditCondition, EditList, Edits, Part, Piece, Replacement, Value,
+};
 
 /// Changes of one section while they are collected.
 #[derive(Default)]
@@ -36,6 +39,9 @@ struct Written<'w, 'd> {
     /// `early`, `env=`, `expr=`.
     condition: Option<&'w Word<'d>>,
 }
+
+/// What makes a word an expression.
+const EXPRESSION: &[u8] = b"expr=";
 
 const ACTIONS: &str =
     "set, setifempty, append, merge, add, unset, edit, edit*, note and echo are the actions";
@@ -78,7 +84,8 @@ impl Builder<'_> {
         let written =
             Written { name, value: rest.first(), by: rest.get(1), condition: rest.get(2) };
         if let Some(extra) = rest.get(3) {
-            let finding = Finding::error(format!("{} has too many arguments", show(directive.name)));
+            let finding =
+                Finding::error(format!("{} has too many arguments", show(directive.name)));
             return self.report_at(directive, extra.at, extra.len, finding);
         }
         let Some((action, condition)) = self.action(directive, fields, action, &written) else {
@@ -141,10 +148,12 @@ impl Builder<'_> {
                     return None;
                 };
                 let pattern = self.pattern(directive, value)?;
-                if self.is_expression(directive, by) {
-                    return None;
-                }
-                let by = self.word(directive, by);
+                let by = match expression_in(by) {
+                    Some(expression) => {
+                        Replacement::Expression(self.text_of(directive, &expression)?)
+                    }
+                    None => Replacement::Text(self.word(directive, by)),
+                };
                 let all = lower.ends_with(b"*");
                 return Some((Action::Replace { pattern, by, all }, written.condition));
             }
@@ -160,8 +169,8 @@ impl Builder<'_> {
             b"merge" => Action::Merge,
             b"note" => Action::Note,
             _ => {
-                let finding = Finding::error(format!("unknown action {}", show(&action.text)))
-                    .hint(ACTIONS);
+                let finding =
+                    Finding::error(format!("unknown action {}", show(&action.text))).hint(ACTIONS);
                 self.report_at(directive, action.at, action.len, finding);
                 return None;
             }
@@ -209,30 +218,42 @@ impl Builder<'_> {
             }
             return Some(EditCondition::Env { name: self.pool.add(name), set });
         }
-        if !self.is_expression(directive, word) {
-            let finding = Finding::error(format!("unknown condition {}", show(text)))
-                .hint("`early`, `env=NAME`, `env=!NAME` or `expr=…`; quote a value that has blanks");
-            self.report_at(directive, word.at, word.len, finding);
+        if let Some(expression) = expression_in(word) {
+            return match Condition::parse(expression.text, self.dialect()) {
+                Ok(condition) => Some(EditCondition::Expression(condition)),
+                Err(error) => {
+                    self.bad_expression(directive, word, EXPRESSION.len(), &error);
+                    None
+                }
+            };
         }
+        let finding = Finding::error(format!("unknown condition {}", show(text)))
+            .hint("`early`, `env=NAME`, `env=!NAME` or `expr=…`; quote a value that has blanks");
+        self.report_at(directive, word.at, word.len, finding);
         None
     }
 
-    /// Whether the word is an expression; an error then.
-    fn is_expression(&mut self, directive: &Directive<'_>, word: &Word<'_>) -> bool {
-        let is = word.text.get(..5).is_some_and(|start| start.eq_ignore_ascii_case(b"expr="));
-        if is {
-            let finding = Finding::error("expressions are not done yet in `Header`");
-            self.report_at(directive, word.at, word.len, finding);
+    /// The text with variables that follows `expr=`.
+    fn text_of(
+        &mut self,
+        directive: &Directive<'_>,
+        expression: &Expression<'_, '_>,
+    ) -> Option<Template> {
+        match Template::parse(expression.text, self.dialect()) {
+            Ok(template) => Some(template),
+            Err(error) => {
+                self.bad_expression(directive, expression.word, EXPRESSION.len(), &error);
+                None
+            }
         }
-        is
     }
 
     /// The pieces of a value.
     fn value(&mut self, directive: &Directive<'_>, word: &Word<'_>) -> Option<Value> {
-        if self.is_expression(directive, word) {
-            return None;
+        if let Some(expression) = expression_in(word) {
+            return self.text_of(directive, &expression).map(Value::Expression);
         }
-        let mut value = Value::default();
+        let mut pieces = Vec::new();
         let mut rest = &word.text[..];
         while !rest.is_empty() {
             let piece = match rest {
@@ -246,15 +267,20 @@ impl Builder<'_> {
                 }
                 [b'%', after @ ..] => {
                     let (argument, after) = braced(after);
-                    let (kind, after) = after.split_first().map_or((None, after), |(k, a)| (Some(k), a));
+                    let (kind, after) =
+                        after.split_first().map_or((None, after), |(k, a)| (Some(k), a));
                     rest = after;
                     match kind {
                         Some(b'e') => Piece::Env(self.pool.add(argument)),
                         Some(b's') => Piece::Tls,
                         Some(b't') => Piece::Time,
                         Some(b'D' | b'l' | b'i' | b'b') => {
-                            let finding = Finding::error("durations and loads are not done in `Header`")
-                                .hint("a decision takes no time, and is made before there is a response");
+                            let finding = Finding::error(
+                                "durations and loads are not done in `Header`",
+                            )
+                            .hint(
+                                "a decision takes no time, and is made before there is a response",
+                            );
                             self.report_at(directive, word.at, word.len, finding);
                             return None;
                         }
@@ -276,9 +302,9 @@ impl Builder<'_> {
                     Piece::Text(self.pool.add(&unescape(&text[..end])))
                 }
             };
-            value.pieces.push(piece);
+            pieces.push(piece);
         }
-        Some(value)
+        Some(Value::Pieces(pieces))
     }
 }
 
@@ -291,6 +317,18 @@ impl EditDraft {
             always: part(self.always).collect(),
         }
     }
+}
+
+/// An expression within a word.
+struct Expression<'w, 'd> {
+    word: &'w Word<'d>,
+    text: &'w [u8],
+}
+
+/// The expression, if the word is one.
+fn expression_in<'w, 'd>(word: &'w Word<'d>) -> Option<Expression<'w, 'd>> {
+    let (start, text) = word.text.split_at_checked(EXPRESSION.len())?;
+    start.eq_ignore_ascii_case(EXPRESSION).then_some(Expression { word, text })
 }
 
 /// Splits `{argument}` off; a brace that is not closed takes everything.

@@ -8,7 +8,7 @@ use milepost_syntax::{Word, Words};
 use super::report::{Finding, show};
 use super::{Builder, Context, Directive};
 use crate::pattern::Pattern;
-use crate::program::{Attribute, EnvChange, EnvRule, EnvRules, Part};
+use crate::program::{Attribute, EnvChange, EnvRule, EnvRules, EnvTest, Part};
 
 /// Rules of one section while they are collected.
 #[derive(Default)]
@@ -71,10 +71,27 @@ impl Builder<'_> {
         };
         let changes = changes.iter().map(|word| self.env_change(&word.text)).collect();
         let draft = &mut context.dir.env_if;
-        let again = !draft.rules.is_empty() && draft.last.eq_ignore_ascii_case(name);
+        let again = !draft.last.is_empty() && draft.last.eq_ignore_ascii_case(name);
         draft.last = name.to_vec();
         let has_groups = !is_literal(&pattern_word.text);
-        draft.rules.push(EnvRule { looks_at, again, pattern, has_groups, changes });
+        let test = EnvTest::Pattern { looks_at, again, pattern, has_groups };
+        draft.rules.push(EnvRule { test, changes });
+    }
+
+    /// `SetEnvIfExpr expression [!]name[=value] …`
+    pub(super) fn set_env_if_expr(&mut self, directive: &Directive<'_>, context: &mut Context<'_>) {
+        let words: Vec<_> = Words::new(directive.args).collect();
+        let Some((expression, changes)) = words.split_first().filter(|(_, rest)| !rest.is_empty())
+        else {
+            let finding = Finding::error("an expression and the variables to set are needed")
+                .hint("write `SetEnvIfExpr \"expression\" variable[=value] …`");
+            return self.report(directive, finding);
+        };
+        let Some(condition) = self.condition(directive, expression) else { return };
+        let changes = changes.iter().map(|word| self.env_change(&word.text)).collect();
+        let draft = &mut context.dir.env_if;
+        draft.last.clear();
+        draft.rules.push(EnvRule { test: EnvTest::Expression(condition), changes });
     }
 
     fn attribute(

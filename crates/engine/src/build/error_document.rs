@@ -4,38 +4,48 @@
 
 use super::report::{Finding, show};
 use super::{Builder, Context, Directive, is_url};
-use crate::program::{DocumentKind, ErrorDocument, Part};
+use crate::program::{Document, DocumentKind, ErrorDocument, Part};
 use crate::status;
 
 impl Builder<'_> {
     pub(super) fn error_document(&mut self, directive: &Directive<'_>, context: &mut Context<'_>) {
-        let Some(words) = self.words(directive, 2, 2, "ErrorDocument status document") else { return };
+        let Some(words) = self.words(directive, 2, 2, "ErrorDocument status document") else {
+            return;
+        };
         let (code, document) = (&words[0], &words[1]);
-        let Some(status) = leading_number(&code.text).filter(|&status| status::is_known(status)) else {
-            let finding = Finding::error(format!("{} is no status that httpd knows", show(&code.text)))
-                .hint("write a number, such as 404");
+        let Some(status) = leading_number(&code.text).filter(|&status| status::is_known(status))
+        else {
+            let finding =
+                Finding::error(format!("{} is no status that httpd knows", show(&code.text)))
+                    .hint("write a number, such as 404");
             return self.report_at(directive, code.at, code.len, finding);
         };
         let text = &document.text;
-        if memchr::memmem::find(text, b"%{").is_some() {
-            let finding = Finding::error("expressions are not done yet in `ErrorDocument`");
-            return self.report_at(directive, document.at, document.len, finding);
-        }
+        // Only a text with a variable, a group or an escape in it says other than it reads.
+        let content = if text.iter().any(|byte| b"%$\\".contains(byte)) {
+            match self.template(directive, document) {
+                Some(template) => Document::Expanded(template),
+                None => return,
+            }
+        } else {
+            Document::Plain(self.word(directive, document))
+        };
         // A text with a blank is no URL, whatever it begins with.
         let blank = text.contains(&b' ');
         let kind = if text.eq_ignore_ascii_case(b"default") {
             DocumentKind::Default
         } else if !blank && text.starts_with(b"/") {
-            DocumentKind::Path(self.word(directive, document))
+            DocumentKind::Path(content)
         } else if !blank && is_url(text) {
             if status == 401 {
-                let finding = Finding::warning("a URL for 401 is ignored: the client would not log in")
-                    .hint("name a path of this server");
+                let finding =
+                    Finding::warning("a URL for 401 is ignored: the client would not log in")
+                        .hint("name a path of this server");
                 return self.report_at(directive, document.at, document.len, finding);
             }
-            DocumentKind::Url(self.word(directive, document))
+            DocumentKind::Url(content)
         } else {
-            DocumentKind::Text(self.word(directive, document))
+            DocumentKind::Text(content)
         };
         let documents = &mut context.dir.config.error_documents;
         documents.retain(|(known, _)| *known != status);

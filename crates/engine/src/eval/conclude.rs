@@ -10,7 +10,7 @@
 
 use super::edit::{Stage, Target, TooLong};
 use super::{Config, End, Hop, Run, has_control};
-use crate::program::DocumentKind;
+use crate::program::{Document, DocumentKind};
 
 /// The methods that a file answers to.
 const ALLOWED: &[u8] = b"GET,HEAD,POST,OPTIONS";
@@ -94,15 +94,28 @@ impl Run<'_> {
         let document = config.error_documents.iter().find(|(known, _)| *known == status);
         let Some((_, document)) = document else { return Some(self.plain(hop)) };
         let pool = document.pool(&self.program.pool);
-        let (DocumentKind::Path(text) | DocumentKind::Url(text) | DocumentKind::Text(text)) =
-            document.value.kind
+        let kind = &document.value.kind;
+        let (DocumentKind::Path(content)
+        | DocumentKind::Url(content)
+        | DocumentKind::Text(content)) = kind
         else {
             return Some(self.plain(hop));
         };
+        let mut answer = std::mem::take(&mut self.work.answer);
+        answer.clear();
+        let written = match content {
+            Document::Plain(text) => {
+                answer.extend_from_slice(pool.get(*text));
+                Ok(())
+            }
+            Document::Expanded(template) => self.write_template(template, hop, &mut answer),
+        };
+        self.work.answer = answer;
+        if written.is_err() {
+            return Some(self.plain(hop));
+        }
         self.rule = Some((document.value.place, document.own_text().cloned()));
-        self.work.answer.clear();
-        self.work.answer.extend_from_slice(pool.get(text));
-        match document.value.kind {
+        match kind {
             DocumentKind::Path(_) => {
                 if !self.has_first {
                     self.has_first = true;
@@ -188,6 +201,7 @@ impl Run<'_> {
                 let _ = self.run_edits(hop, &edits.always, Target::Always, late);
             }
         }
+        self.unify_vary(hop);
         let fields = self.work.always.iter().chain(hop.fields.iter());
         let location = &self.work.answer[..];
         let redirect = matches!(answer, Answer::Redirect(_));

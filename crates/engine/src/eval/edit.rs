@@ -9,9 +9,10 @@
 use super::identity::write_text;
 use super::table::Table;
 use super::{Hop, Run, alias};
+use crate::expr::Capture;
 use crate::pattern::Pattern;
 use crate::pool::Pool;
-use crate::program::{Action, Edit, EditCondition, EditList, Part, Piece, Value};
+use crate::program::{Action, Edit, EditCondition, EditList, Part, Piece, Replacement, Value};
 
 /// The fields that are changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +50,7 @@ impl Run<'_> {
         for list in lists {
             let pool = list.pool(&self.program.pool);
             for edit in &list.value.edits {
-                if self.edit_applies(hop, edit.condition, pool, stage) {
+                if self.edit_applies(hop, &edit.condition, pool, stage) {
                     let mut table = std::mem::take(self.table(hop, target));
                     let result = self.run_edit(hop, edit, pool, target, &mut table);
                     *self.table(hop, target) = table;
@@ -68,12 +69,24 @@ impl Run<'_> {
         }
     }
 
-    fn edit_applies(&self, hop: &Hop, condition: EditCondition, pool: &Pool, stage: Stage) -> bool {
+    fn edit_applies(
+        &mut self,
+        hop: &mut Hop,
+        condition: &EditCondition,
+        pool: &Pool,
+        stage: Stage,
+    ) -> bool {
         match condition {
             EditCondition::Early => stage == Stage::Early,
             _ if stage == Stage::Early => false,
             EditCondition::Always => true,
-            EditCondition::Env { name, set } => hop.env.get(pool.get(name)).is_some() == set,
+            EditCondition::Env { name, set } => hop.env.get(pool.get(*name)).is_some() == *set,
+            EditCondition::Expression(condition) => {
+                let mut capture = Capture::default();
+                let holds = self.holds(condition, hop, &mut capture);
+                self.add_vary(hop);
+                holds
+            }
         }
     }
 
@@ -94,8 +107,7 @@ impl Run<'_> {
             Action::Unset => table.take_out(name),
             Action::Echo(pattern) => self.echo(hop, pattern, pool, target, table),
             Action::Replace { pattern, by, all } => {
-                let by = pool.get(*by);
-                return self.replace(table, name, (pattern, pool), by, *all);
+                return self.replace(hop, table, name, (pattern, pool), by, *all);
             }
             Action::Set(value) => {
                 self.with_value(hop, value, pool, |_, value| table.set(name, value))
@@ -136,28 +148,40 @@ impl Run<'_> {
         take: impl FnOnce(&mut Hop, &[u8]),
     ) {
         let mut text = self.take_buffer();
-        for piece in &value.pieces {
-            match *piece {
-                Piece::Text(piece) => text.extend_from_slice(pool.get(piece)),
-                Piece::Env(name) => {
-                    let start = text.len();
-                    text.extend_from_slice(hop.env.get(pool.get(name)).unwrap_or(b"(null)"));
-                    // A variable cannot end the field line.
-                    for byte in &mut text[start..] {
-                        if matches!(byte, b'\r' | b'\n') {
-                            *byte = b' ';
-                        }
-                    }
+        match value {
+            Value::Pieces(pieces) => {
+                pieces.iter().for_each(|piece| self.write_piece(hop, *piece, pool, &mut text));
+            }
+            // A text that cannot be made is empty.
+            Value::Expression(template) => {
+                if self.write_template(template, hop, &mut text).is_err() {
+                    text.clear();
                 }
-                Piece::Time => {
-                    let (seconds, _) = self.outside.now();
-                    write_text(&mut text, format_args!("t={}", seconds.saturating_mul(1_000_000)));
-                }
-                Piece::Tls => text.extend_from_slice(b"(null)"),
             }
         }
         take(hop, &text);
         self.put_buffer(text);
+    }
+
+    fn write_piece(&self, hop: &Hop, piece: Piece, pool: &Pool, out: &mut Vec<u8>) {
+        match piece {
+            Piece::Text(piece) => out.extend_from_slice(pool.get(piece)),
+            Piece::Env(name) => {
+                let start = out.len();
+                out.extend_from_slice(hop.env.get(pool.get(name)).unwrap_or(b"(null)"));
+                // A variable cannot end the field line.
+                for byte in &mut out[start..] {
+                    if matches!(byte, b'\r' | b'\n') {
+                        *byte = b' ';
+                    }
+                }
+            }
+            Piece::Time => {
+                let (seconds, _) = self.outside.now();
+                write_text(out, format_args!("t={}", seconds.saturating_mul(1_000_000)));
+            }
+            Piece::Tls => out.extend_from_slice(b"(null)"),
+        }
     }
 
     /// Copies request fields into the response.
@@ -179,33 +203,44 @@ impl Run<'_> {
         });
     }
 
-    /// `edit` and `edit*`. All values of the name are changed, or none.
+    /// `edit` and `edit*`.
     fn replace(
         &mut self,
+        hop: &Hop,
         table: &mut Table,
         name: &[u8],
         (pattern, pool): (&Pattern, &Pool),
-        by: &[u8],
+        by: &Replacement,
         all: bool,
     ) -> Result<(), TooLong> {
-        let mut too_long = false;
+        let mut result = Ok(());
         table.change(name, |old, new| {
             let mut rest = old;
             // Each search begins anew, so that `^` matches after every replacement.
-            while let Ok(Some(captures)) = pattern.find(pool, rest, &mut self.work.matcher) {
-                let Some(found) = captures.get(0) else { break };
+            while let Ok(Some(groups)) = pattern.find(pool, rest, &mut self.work.matcher) {
+                let Some(found) = groups.get(0) else { break };
                 new.extend_from_slice(&rest[..found.start]);
-                too_long |= !alias::substitute(by, rest, &captures, new);
+                let written = match by {
+                    Replacement::Text(by) => alias::substitute(pool.get(*by), rest, &groups, new),
+                    Replacement::Expression(by) => {
+                        let mut capture = Capture { subject: rest.to_vec(), groups };
+                        self.write_template_with(by, hop, &mut capture, new).is_ok()
+                    }
+                };
+                if !written {
+                    result = Err(TooLong);
+                    return false;
+                }
                 rest = &rest[found.end..];
                 // An empty match would be found for ever; httpd runs out of stack there.
-                if !all || found.is_empty() || too_long {
+                if !all || found.is_empty() {
                     break;
                 }
             }
             new.extend_from_slice(rest);
-            !too_long
+            true
         });
-        if too_long { Err(TooLong) } else { Ok(()) }
+        result
     }
 }
 

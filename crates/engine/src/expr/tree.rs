@@ -25,7 +25,11 @@ pub(super) enum Test {
     /// `-eq`, `-lt` and their like.
     Integer(Comparison, Operand, Operand),
     /// `=~`, `!~`
-    Matches { value: Operand, pattern: Box<Matching>, negated: bool },
+    Matches {
+        value: Operand,
+        pattern: Box<Matching>,
+        negated: bool,
+    },
     /// `in { … }`
     In(Operand, Box<[Operand]>),
     /// `-n` and its like.
@@ -142,7 +146,8 @@ impl Function {
     /// The function with this name, in any case.
     pub(super) fn named(name: &[u8]) -> Option<Function> {
         Some(match name.to_ascii_lowercase().as_slice() {
-            b"req" | b"http" | b"req_novary" => Function::LookUp(Table::Request),
+            b"req" | b"http" => Function::LookUp(Table::Request),
+            b"req_novary" => Function::LookUp(Table::RequestUnseen),
             b"resp" => Function::LookUp(Table::Response),
             b"note" => Function::LookUp(Table::Notes),
             b"reqenv" => Function::LookUp(Table::Environment),

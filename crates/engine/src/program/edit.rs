@@ -1,5 +1,6 @@
 //! `Header` and `RequestHeader`: changes to the fields of a response or of the request.
 
+use crate::expr::{Condition, Template};
 use crate::pattern::Pattern;
 use crate::pool::{Pool, Str};
 use crate::program::Part;
@@ -45,23 +46,43 @@ pub(crate) enum Action {
     /// Writes the field's value into a note.
     Note(Value),
     /// The part that matches is replaced; `all` of them if so.
-    Replace { pattern: Box<Pattern>, by: Str, all: bool },
+    Replace {
+        pattern: Box<Pattern>,
+        by: Replacement,
+        all: bool,
+    },
 }
 
 /// When it is done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) enum EditCondition {
     Always,
     /// Before anything else, and not when the response is made.
     Early,
     /// `env=NAME`, or `env=!NAME`.
-    Env { name: Str, set: bool },
+    Env {
+        name: Str,
+        set: bool,
+    },
+    /// `expr=`
+    Expression(Condition),
+}
+
+/// What a match is replaced by.
+#[derive(Debug)]
+pub(crate) enum Replacement {
+    /// `$0` to `$9` are the groups.
+    Text(Str),
+    /// `expr=`, with the groups as well.
+    Expression(Template),
 }
 
 /// The value of a field.
-#[derive(Debug, Default)]
-pub(crate) struct Value {
-    pub(crate) pieces: Vec<Piece>,
+#[derive(Debug)]
+pub(crate) enum Value {
+    Pieces(Vec<Piece>),
+    /// `expr=`
+    Expression(Template),
 }
 
 /// A piece of a value.

@@ -1,5 +1,6 @@
 //! Variables that directives set: mod_setenvif's conditions, and mod_env's fixed values.
 
+use crate::expr::Condition;
 use crate::pattern::Pattern;
 use crate::pool::Str;
 
@@ -12,14 +13,23 @@ pub(crate) struct EnvRules {
 /// One `SetEnvIf`.
 #[derive(Debug)]
 pub(crate) struct EnvRule {
-    pub(crate) looks_at: Attribute,
-    /// The rule before looks at the same: its value is taken again, though the variable that it names may
-    /// have changed since. So does httpd.
-    pub(crate) again: bool,
-    pub(crate) pattern: Pattern,
-    /// Whether `$0` to `$9` in values stand for groups. Not after a pattern without special characters.
-    pub(crate) has_groups: bool,
+    pub(crate) test: EnvTest,
     pub(crate) changes: Vec<EnvChange>,
+}
+
+/// When a rule sets its variables.
+#[derive(Debug)]
+pub(crate) enum EnvTest {
+    Pattern {
+        looks_at: Attribute,
+        /// The rule before looks at the same: its value is taken again, though the variable that it names
+        /// may have changed since. So does httpd.
+        again: bool,
+        pattern: Pattern,
+        /// Whether `$0` to `$9` in values stand for groups. Not after a pattern without special characters.
+        has_groups: bool,
+    },
+    Expression(Condition),
 }
 
 /// What a rule matches its pattern against.

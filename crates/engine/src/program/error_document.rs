@@ -1,6 +1,7 @@
 //! `ErrorDocument`: what is answered instead of an error page.
 
 use crate::decision::Place;
+use crate::expr::Template;
 use crate::pool::Str;
 
 /// What one directive says.
@@ -11,14 +12,22 @@ pub(crate) struct ErrorDocument {
 }
 
 /// Where the document is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) enum DocumentKind {
     /// `default`: the page of the server itself.
     Default,
     /// The text is the document.
-    Text(Str),
+    Text(Document),
     /// A path of this server.
-    Path(Str),
+    Path(Document),
     /// Anywhere: a redirect.
-    Url(Str),
+    Url(Document),
+}
+
+/// A text, a path or a URL.
+#[derive(Debug)]
+pub(crate) enum Document {
+    Plain(Str),
+    /// With variables in it.
+    Expanded(Template),
 }
