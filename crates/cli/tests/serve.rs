@@ -149,6 +149,32 @@ fn a_directory_is_served_with_its_htaccess() {
 }
 
 #[test]
+fn several_addresses_of_both_families_are_served() {
+    let (first, second) = (free_address(), free_address());
+    let six = TcpListener::bind(("::1", 0)).and_then(|listener| listener.local_addr());
+    let listens = format!("Listen {first}\nListen {second}");
+    let redirect = "Redirect 301 /a http://b.example/";
+    match six {
+        Ok(six) => {
+            let listens = format!("{listens}\nListen {six}");
+            let server = Server::start(&["-C", &listens, "-c", redirect, "-f", "/dev/null"]);
+            let all = format!("milepost: serving /dev/null on {first}, {second}, {six}");
+            assert_eq!(server.announcement, all);
+            for address in [first, second, six] {
+                assert!(ask(address, "/a").starts_with("HTTP/1.1 301 "), "{address}");
+            }
+        }
+        // Without IPv6 the address is refused by name, and the others are not served alone.
+        Err(_) => {
+            let listens = format!("{listens}\nListen [::1]:8080");
+            let (status, text) = fails(&["-C", &listens, "-f", "/dev/null"]);
+            assert_eq!(status.code(), Some(2));
+            assert!(text.contains("[::1]:8080"), "{text}");
+        }
+    }
+}
+
+#[test]
 fn a_second_server_does_not_share_the_port() {
     let address = free_address();
     let listen = format!("Listen {address}");
