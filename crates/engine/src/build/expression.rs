@@ -85,13 +85,15 @@ impl Builder<'_> {
         inner: impl FnOnce(&mut Self, &mut Context<'_>),
     ) {
         let otherwise = name != b"if";
-        let follows = context.dir.config.ifs.last().is_some_and(|last| last.value.condition.is_some());
+        let follows =
+            context.dir.config.ifs.last().is_some_and(|last| last.value.condition.is_some());
         if otherwise && !follows {
             let finding = Finding::error(format!(
                 "`<{}>` follows no `<If>` or `<ElseIf>`",
                 String::from_utf8_lossy(directive.name)
             ));
-            return self.report(directive, finding.hint("it belongs after one, in the same section"));
+            return self
+                .report(directive, finding.hint("it belongs after one, in the same section"));
         }
         let Some(condition) = self.if_condition(name, directive) else { return };
         let mut dir = DirDraft::default();

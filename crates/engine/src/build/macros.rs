@@ -41,8 +41,8 @@ impl Builder<'_> {
     pub(super) fn define_macro(&mut self, directive: &Directive<'_>, text: Vec<u8>) {
         let words: Vec<_> = Words::new(directive.args).collect();
         let Some((name, parameters)) = words.split_first() else {
-            let finding = Finding::error("a macro needs a name")
-                .hint("write `<Macro name $first $second>`");
+            let finding =
+                Finding::error("a macro needs a name").hint("write `<Macro name $first $second>`");
             return self.report(directive, finding);
         };
         for (number, parameter) in parameters.iter().enumerate() {
@@ -72,7 +72,8 @@ impl Builder<'_> {
             return self.report(directive, Finding::error("`Use` needs the name of a macro"));
         };
         let lower = name.text.to_ascii_lowercase();
-        let Some(known) = self.macros.known.iter().find(|known| known.name == lower).cloned() else {
+        let Some(known) = self.macros.known.iter().find(|known| known.name == lower).cloned()
+        else {
             let finding = Finding::error(format!("there is no macro {}", show(&name.text)))
                 .hint("a `<Macro>` stands before it is used");
             return self.report_at(directive, name.at, name.len, finding);
@@ -123,7 +124,8 @@ fn replaced(text: &[u8], parameters: &[Vec<u8>], arguments: &[&[u8]]) -> Vec<u8>
     let mut out = Vec::with_capacity(text.len());
     let mut at = 0;
     while at < text.len() {
-        let here = parameters.iter().zip(arguments).filter(|(name, _)| text[at..].starts_with(name));
+        let here =
+            parameters.iter().zip(arguments).filter(|(name, _)| text[at..].starts_with(name));
         match here.max_by_key(|(name, _)| name.len()) {
             Some((name, argument)) => {
                 out.extend_from_slice(argument);

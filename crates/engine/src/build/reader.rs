@@ -11,9 +11,7 @@ use milepost_pcre::{Case, Matcher, Regex};
 use milepost_syntax::{FaultKind, Kind, Node, Tree, Words};
 
 use super::report::{Finding, show};
-use super::{
-    Builder, Context, DirDraft, Directive, bytes_to_path, directives, path_to_bytes,
-};
+use super::{Builder, Context, DirDraft, Directive, bytes_to_path, directives, path_to_bytes};
 use crate::decision::Place;
 use crate::outside::FileKind;
 use crate::program::Scope;
@@ -262,9 +260,9 @@ impl Builder<'_> {
         let [major, minor, patch] = HTTPD_VERSION;
         let version = format!("{major}.{minor}.{patch}");
         match Regex::without_jit(pattern, Case::Sensitive) {
-            Ok(regex) => Matcher::new()
-                .find(&regex, version.as_bytes())
-                .is_ok_and(|found| found.is_some()),
+            Ok(regex) => {
+                Matcher::new().find(&regex, version.as_bytes()).is_ok_and(|found| found.is_some())
+            }
             Err(error) => {
                 let message = format!("{} is not a regular expression: {error}", show(pattern));
                 self.report(directive, Finding::error(message));

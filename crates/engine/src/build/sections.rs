@@ -101,7 +101,16 @@ impl Builder<'_> {
 
     /// Turns the draft of a section into what it says.
     pub(super) fn finish_dir(&mut self, dir: DirDraft) -> DirConfig {
-        let DirDraft { mut config, redirects, env_if, edits, rewrite, rewrite_dir, files, url_path: _ } = dir;
+        let DirDraft {
+            mut config,
+            redirects,
+            env_if,
+            edits,
+            rewrite,
+            rewrite_dir,
+            files,
+            url_path: _,
+        } = dir;
         if let Some(place) = rewrite.orphan().map(|condition| condition.place) {
             let finding = Finding::warning("no `RewriteRule` follows this condition");
             self.report_place(place, "RewriteCond".len(), finding);

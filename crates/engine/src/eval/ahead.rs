@@ -33,9 +33,8 @@ impl Run<'_> {
         let Some((sub, status)) = self.subrequest(hop, ahead, target) else { return false };
         match ahead {
             Ahead::Url => status < 400,
-            Ahead::File => {
-                status < 300 && matches!(sub.kind, Some(FileKind::File(_) | FileKind::Directory))
-            }
+            // A directory would be answered with a redirect to its slash.
+            Ahead::File => status < 300 && matches!(sub.kind, Some(FileKind::File(_))),
         }
     }
 

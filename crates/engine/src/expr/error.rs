@@ -82,15 +82,21 @@ impl ParseError {
             ParseErrorKind::Expected { expected: "`(`", found } => {
                 format!("quote a text; {found} follows the name of a function")
             }
-            ParseErrorKind::NoVariable(name) => match name.to_ascii_uppercase().strip_prefix("HTTP_") {
-                Some(field) => {
-                    format!("write `%{{HTTP:{}}}` for a field of the request", field.replace('_', "-"))
+            ParseErrorKind::NoVariable(name) => {
+                match name.to_ascii_uppercase().strip_prefix("HTTP_") {
+                    Some(field) => {
+                        format!(
+                            "write `%{{HTTP:{}}}` for a field of the request",
+                            field.replace('_', "-")
+                        )
+                    }
+                    None => format!("write `%{{env:{name}}}` for an environment variable"),
                 }
-                None => format!("write `%{{env:{name}}}` for an environment variable"),
-            },
+            }
             ParseErrorKind::LoneBackslash => "write `\\\\` for a backslash".to_owned(),
             ParseErrorKind::NoNetwork(_) => {
-                "write an address, `address/bits`, `address/mask` or the first numbers of one".to_owned()
+                "write an address, `address/bits`, `address/mask` or the first numbers of one"
+                    .to_owned()
             }
             _ => return None,
         })

@@ -191,12 +191,7 @@ impl Evaluation<'_> {
         })?
     }
 
-    fn copy(
-        &mut self,
-        operand: &Operand,
-        level: u32,
-        out: &mut Vec<u8>,
-    ) -> Result<(), EvalError> {
+    fn copy(&mut self, operand: &Operand, level: u32, out: &mut Vec<u8>) -> Result<(), EvalError> {
         self.with(operand, level, |_, value| out.extend_from_slice(value))
     }
 

@@ -58,7 +58,7 @@ pub(super) fn write_hex(bytes: &[u8], out: &mut Vec<u8>) {
 /// `ldap`: escaped for a distinguished name or a filter.
 pub(super) fn escape_ldap(text: &[u8], out: &mut Vec<u8>) {
     for &byte in text {
-        if byte < b' ' || byte >= 0x7f || b"\"()*+,;<>\\".contains(&byte) {
+        if !(b' '..0x7f).contains(&byte) || b"\"()*+,;<>\\".contains(&byte) {
             out.push(b'\\');
             write_hex(&[byte], out);
         } else {

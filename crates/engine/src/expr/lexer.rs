@@ -27,7 +27,9 @@ pub(super) enum Token<'t> {
     Not,
     Text(Comparison),
     Integer(Comparison),
-    Matches { negated: bool },
+    Matches {
+        negated: bool,
+    },
     In,
     Dot,
     Unary(u8),
@@ -264,11 +266,7 @@ impl<'t> Lexer<'t> {
     }
 
     /// Reads a regular expression whose mark is the last of the `before` bytes at `start`.
-    fn pattern(
-        &mut self,
-        start: usize,
-        before: usize,
-    ) -> Result<(usize, Token<'t>), ParseError> {
+    fn pattern(&mut self, start: usize, before: usize) -> Result<(usize, Token<'t>), ParseError> {
         let first = start + before;
         let rest = &self.text[first..];
         let Some(len) = memchr::memchr(self.text[first - 1], rest) else {

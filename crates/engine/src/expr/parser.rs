@@ -250,9 +250,8 @@ impl<'t> Parser<'t, '_> {
                 self.call(at, name, argument)?
             }
             _ => {
-                return Err(self.unexpected(
-                    "a value: a text in quotes, a number, a variable or a function",
-                ));
+                return Err(self
+                    .unexpected("a value: a text in quotes, a number, a variable or a function"));
             }
         };
         self.advance()?;
@@ -291,8 +290,9 @@ impl<'t> Parser<'t, '_> {
     }
 
     fn call(&self, at: usize, name: &[u8], argument: Value) -> Result<Value, ParseError> {
-        let function = Function::named(name)
-            .filter(|&function| self.dialect.tls || function != Function::LookUp(super::Table::Tls));
+        let function = Function::named(name).filter(|&function| {
+            self.dialect.tls || function != Function::LookUp(super::Table::Tls)
+        });
         let kind = match function {
             Some(Function::File) if self.dialect.restricted => ParseErrorKind::Restricted("file"),
             Some(Function::FileSize) if self.dialect.restricted => {

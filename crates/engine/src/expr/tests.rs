@@ -176,7 +176,9 @@ fn lists_wildcards_and_networks() {
 #[test]
 fn operators_of_one_value() {
     holds("-z ''", true);
-    for (value, expected) in [("on", true), ("OFF", false), ("no", false), ("0", false), ("00", true)] {
+    for (value, expected) in
+        [("on", true), ("OFF", false), ("no", false), ("0", false), ("00", true)]
+    {
         holds(&format!("-T '{value}'"), expected);
     }
     holds("-f '/file' && -s '/file' && -e '/' && -d '/'", true);
@@ -224,7 +226,11 @@ fn evaluation_ends_where_httpd_ends_it() {
 #[test]
 fn errors_name_the_byte_and_what_was_expected() {
     refused("", 0, "expected a condition, found the end");
-    refused("'a' ==", 6, "expected a value: a text in quotes, a number, a variable or a function, found the end");
+    refused(
+        "'a' ==",
+        6,
+        "expected a value: a text in quotes, a number, a variable or a function, found the end",
+    );
     refused("%{QUERY_STRING}", 15, "expected a comparison, found the end");
     refused("a == a", 2, "expected `(`, found `==`");
     refused("true AND true", 5, "expected `&&`, `||` or the end, found `AND`");
@@ -232,13 +238,21 @@ fn errors_name_the_byte_and_what_was_expected() {
     refused("true)", 4, "expected `&&`, `||` or the end, found `)`");
     refused("('q') == 'q'", 4, "expected a comparison, found `)`");
     refused("'a' 'b' == 'ab'", 4, "expected a comparison, found `'`");
-    refused("'a' in {}", 8, "expected a value: a text in quotes, a number, a variable or a function, found `}`");
+    refused(
+        "'a' in {}",
+        8,
+        "expected a value: a text in quotes, a number, a variable or a function, found `}`",
+    );
     refused("'a' in ('a')", 7, "expected a list in braces, `{'a', 'b'}`, found `(`");
     refused("'a' in some('a')", 7, "there is no function `some` that returns a list");
     refused("'a' =~ 'a'", 7, "expected a regular expression, `/…/` or `m#…#`, found `'`");
     refused("'a' =~ /a", 7, "the regular expression is not ended");
     refused("'a' =~ m_q_", 7, "expected a regular expression, `/…/` or `m#…#`, found `m_q_`");
-    refused("'a' =~ /(/", 9, "not a regular expression: missing closing parenthesis at byte 1 of the pattern");
+    refused(
+        "'a' =~ /(/",
+        9,
+        "not a regular expression: missing closing parenthesis at byte 1 of the pattern",
+    );
     refused("'a' =~ /a/ii", 11, "expected `&&`, `||` or the end, found `i`");
     refused("'a", 2, "the text is not ended");
     refused("'%{QUERY_STRING' == ''", 15, "expected `}` or `:`, found `\\'`");
@@ -251,16 +265,29 @@ fn errors_name_the_byte_and_what_was_expected() {
     refused("-q 'x'", 0, "there is no operator `-q`");
     refused("'a' -nomatch 'b'", 4, "there is no operator `-nomatch`");
     refused("-R 127", 3, "`-R` needs an address that is written out in quotes");
-    refused("'1' -ipmatch %{QUERY_STRING}", 13, "`-ipmatch` needs an address that is written out in quotes");
+    refused(
+        "'1' -ipmatch %{QUERY_STRING}",
+        13,
+        "`-ipmatch` needs an address that is written out in quotes",
+    );
     refused("-R '127/8'", 3, "`127/8` is no address and no network");
     refused(r"'\8' == ''", 1, r"`\8` is no byte: escapes go from `\0` to `\377`");
     refused(r"'\400' == ''", 1, r"`\400` is no byte: escapes go from `\0` to `\377`");
     refused(r"'\1234' == ''", 1, r"`\1234` is no byte: escapes go from `\0` to `\377`");
     refused("'a\nb' == ''", 2, "a text ends on the line on which it begins");
-    refused("true & true", 5, "expected an operator, a text in quotes, a variable or a function, found `&`");
+    refused(
+        "true & true",
+        5,
+        "expected an operator, a text in quotes, a variable or a function, found `&`",
+    );
     refused(&"(".repeat(201), 200, "nested more than 200 deep");
-    refused(&format!("'{}' == ''", "x".repeat(8192)), 1, "a text or a pattern in an expression has at most 8191 bytes");
-    Condition::parse(format!("'{}' == ''", "x".repeat(8191)).as_bytes(), Dialect::default()).unwrap();
+    refused(
+        &format!("'{}' == ''", "x".repeat(8192)),
+        1,
+        "a text or a pattern in an expression has at most 8191 bytes",
+    );
+    Condition::parse(format!("'{}' == ''", "x".repeat(8191)).as_bytes(), Dialect::default())
+        .unwrap();
 }
 
 #[test]
@@ -333,9 +360,46 @@ fn refused(text: &str, at: usize, message: &str) {
 fn pieces() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         prop::sample::select(vec![
-            "true", "false", "&&", "||", "!", "and", "not", "(", ")", "{", "}", "'a'", "\"", "'", "%{",
-            "%{QUERY_STRING}", "%{tolower:", ":", "$1", "==", "=~", "!~", "/(a)/", "m#", "/", "i", "-eq",
-            "-n", "-R", "'127'", "-strmatch", "in", ",", ".", "1", "tolower", "file(", "\\", "\\1", " ",
+            "true",
+            "false",
+            "&&",
+            "||",
+            "!",
+            "and",
+            "not",
+            "(",
+            ")",
+            "{",
+            "}",
+            "'a'",
+            "\"",
+            "'",
+            "%{",
+            "%{QUERY_STRING}",
+            "%{tolower:",
+            ":",
+            "$1",
+            "==",
+            "=~",
+            "!~",
+            "/(a)/",
+            "m#",
+            "/",
+            "i",
+            "-eq",
+            "-n",
+            "-R",
+            "'127'",
+            "-strmatch",
+            "in",
+            ",",
+            ".",
+            "1",
+            "tolower",
+            "file(",
+            "\\",
+            "\\1",
+            " ",
         ])
         .prop_map(str::to_owned),
         "[ -~]{0,3}",
