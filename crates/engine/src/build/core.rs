@@ -378,12 +378,13 @@ impl Builder<'_> {
     }
 
     pub(super) fn directory_index(&mut self, directive: &Directive<'_>, context: &mut Context<'_>) {
-        let mut names: Vec<Box<[u8]>> = Vec::new();
-        for word in Words::new(directive.args) {
-            if !(names.is_empty() && word.text.eq_ignore_ascii_case(b"disabled")) {
-                names.push((&*word.text).into());
-            }
-        }
+        // Lines add up; `disabled` alone takes back what they said.
+        let words: Vec<Box<[u8]>> =
+            Words::new(directive.args).map(|word| (&*word.text).into()).collect();
+        let names = match words.as_slice() {
+            [only] if only.eq_ignore_ascii_case(b"disabled") => Vec::new(),
+            words => [context.dir.config.index.as_deref().unwrap_or_default(), words].concat(),
+        };
         context.dir.config.index = Some(names.into());
     }
 

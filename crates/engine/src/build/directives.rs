@@ -277,7 +277,8 @@ impl Builder<'_> {
     /// The one word of a directive, `on` or `off`.
     pub(super) fn flag(&mut self, directive: &Directive<'_>) -> Option<bool> {
         let name = String::from_utf8_lossy(directive.name).into_owned();
-        let words = self.words(directive, 1, 1, &format!("{name} On|Off"))?;
+        // httpd reads one word and looks no further.
+        let words = self.words(directive, 1, usize::MAX, &format!("{name} On|Off"))?;
         match words[0].text.to_ascii_lowercase().as_slice() {
             b"on" => Some(true),
             b"off" => Some(false),

@@ -404,7 +404,7 @@ impl RuleOptions {
     }
 
     fn set(&mut self, pool: &mut Pool, name: &[u8], value: &[u8]) -> Result<(), Finding> {
-        let number = || std::str::from_utf8(value).ok().and_then(|text| text.parse::<u32>().ok());
+        let number = || leading_number(value);
         let lower = name.to_ascii_lowercase();
         let flag = match lower.as_slice() {
             b"l" | b"last" => Flags::LAST,
@@ -432,16 +432,13 @@ impl RuleOptions {
             b"r" | b"redirect" => return self.redirect(value),
             b"n" | b"next" => {
                 if !value.is_empty() {
-                    let rounds = number().filter(|&rounds| rounds > 0);
-                    let error =
-                        || Finding::error(format!("{} is no number of rounds", show(value)));
-                    self.extra().rounds_max = Some(rounds.ok_or_else(error)?);
+                    self.extra().rounds_max = Some(number());
                 }
                 Flags::NEXT
             }
             b"s" | b"skip" => {
                 // As atoi(3) reads it: what is no number skips nothing.
-                self.extra().skip = number().unwrap_or(0);
+                self.extra().skip = number();
                 Flags::SKIP
             }
             b"e" | b"env" => {
@@ -494,18 +491,17 @@ impl RuleOptions {
         self.flags.set(Flags::FORCED);
         match value.to_ascii_lowercase().as_slice() {
             b"permanent" => self.status = 301,
-            b"temp" => self.status = 302,
             b"seeother" => self.status = 303,
             [b'0'..=b'9', ..] => {
-                let code =
-                    std::str::from_utf8(value).ok().and_then(|text| text.parse::<u16>().ok());
+                let code = u16::try_from(leading_number(value)).ok();
                 self.status = code.filter(|code| status::is_known(*code)).ok_or_else(|| {
                     Finding::error(format!("{} is no status of HTTP", show(value)))
                         .hint("write 301, 302, 303, 307 or 308")
                 })?;
             }
-            // Nothing, or a word that means nothing: what an earlier flag said stays.
-            _ => {}
+            // Without a word, what an earlier flag said stays.
+            b"" => {}
+            _ => self.status = 302,
         }
         self.flags.set(if (300..400).contains(&self.status) {
             Flags::REDIRECT
@@ -514,6 +510,14 @@ impl RuleOptions {
         });
         Ok(())
     }
+}
+
+/// The number that a text begins with, as atoi(3) reads it; 0 without one.
+fn leading_number(text: &[u8]) -> u32 {
+    let digits = text.iter().take_while(|byte| byte.is_ascii_digit());
+    digits.fold(0_u32, |number, digit| {
+        number.saturating_mul(10).saturating_add(u32::from(digit - b'0'))
+    })
 }
 
 /// The rewrite part of a section, made if it is new.

@@ -39,7 +39,10 @@ pub(super) fn parse<'a>(
     }
     let field = request.fields.value("host");
     let mut port = match &field {
-        Some(field) => split_host(field, host)?,
+        Some(field) => match split_host(field, host)? {
+            Some(0) => return Err(400),
+            port => port,
+        },
         None => None,
     };
     if request.method.len() + target.len() + b"  HTTP/1.1".len() > line_bytes_max {
@@ -72,7 +75,8 @@ pub(super) fn parse<'a>(
         if end > 0 {
             // The authority of the target replaces the Host field.
             host.clear();
-            port = split_host(&rest[..end], host)?;
+            // Port 0 is let through in a target, and means nothing.
+            port = split_host(&rest[..end], host)?.filter(|&port| port > 0);
             authority = Some(&rest[..end]).filter(|_| hosts > 0);
         }
     }
@@ -116,8 +120,7 @@ fn split_host(field: &[u8], host: &mut Vec<u8>) -> Result<Option<u16>, u16> {
         None => Ok(None),
         Some(port) => {
             let port = std::str::from_utf8(port).ok().and_then(|port| port.parse::<u16>().ok());
-            // Port 0 is let through and means nothing.
-            port.map(|port| Some(port).filter(|&port| port > 0)).ok_or(400)
+            port.map(Some).ok_or(400)
         }
     }
 }
@@ -129,6 +132,7 @@ fn split_host(field: &[u8], host: &mut Vec<u8>) -> Result<Option<u16>, u16> {
 fn is_host_name(name: &[u8]) -> bool {
     let in_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
     let name = name.strip_suffix(b".").filter(|rest| !rest.is_empty()).unwrap_or(name);
+    let name = name.strip_prefix(b".").unwrap_or(name);
     let mut labels = name.split(|&byte| byte == b'.');
     if name.is_empty() || !name.iter().all(in_name) || labels.clone().any(<[u8]>::is_empty) {
         return false;
