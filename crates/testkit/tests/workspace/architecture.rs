@@ -21,7 +21,7 @@ const ARROWS: [(&str, &[&str]); 10] = [
     ("pcre", &[]),
     ("stats", &[]),
     ("syntax", &[]),
-    ("testkit", &["engine"]),
+    ("testkit", &["engine", "server"]),
 ];
 
 /// Only tests use it.
