@@ -5,6 +5,7 @@
 //! far (the default is 100,000). Beside the engine stand the floors of the same run: a bare hash-map
 //! lookup of the same path, and one PCRE2 match of the same pattern. Without `--bench`, as `cargo test`
 //! runs it, it goes through the same motions once with few rules, so that it stays alive.
+#![allow(clippy::print_stdout, reason = "a benchmark prints its table")]
 
 #![allow(clippy::disallowed_methods, reason = "a bench reads the clock")]
 

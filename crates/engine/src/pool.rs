@@ -19,10 +19,6 @@ pub(crate) struct Str {
 }
 
 impl Str {
-    pub(crate) fn is_empty(self) -> bool {
-        self.len == 0
-    }
-
     pub(crate) fn len(self) -> usize {
         self.len as usize
     }
