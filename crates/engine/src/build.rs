@@ -9,6 +9,7 @@ mod access;
 mod alias;
 mod core;
 mod directives;
+mod directory;
 mod edit;
 mod environment;
 mod error_document;

@@ -83,6 +83,9 @@ impl Builder<'_> {
             b"allowoverride" => self.allow_override(directive, context),
             b"allowoverridelist" => self.allow_override_list(directive, context),
             b"directoryindex" => self.directory_index(directive, context),
+            b"directoryindexredirect" => self.directory_index_redirect(directive, context),
+            b"directorycheckhandler" => self.directory_check_handler(directive),
+            b"fallbackresource" => self.fallback_resource(directive, context),
             b"directoryslash" => self.directory_slash(directive, context),
             b"keepalive" => self.keep_alive(directive),
             b"keepalivetimeout" => self.keep_alive_timeout(directive),
@@ -139,7 +142,11 @@ impl Builder<'_> {
             | b"requestheader"
             | b"acceptpathinfo"
             | b"passenv" => allowed.file_info,
-            b"directoryindex" | b"directoryslash" | b"fallbackresource" => allowed.indexes,
+            b"directoryindex"
+            | b"directoryindexredirect"
+            | b"directorycheckhandler"
+            | b"directoryslash"
+            | b"fallbackresource" => allowed.indexes,
             b"options" => allowed.options,
             b"order" | b"allow" | b"deny" => allowed.limit,
             b"require" | b"satisfy" => allowed.auth_config,
@@ -339,6 +346,9 @@ const DONE: &[&str] = &[
     "AllowOverride",
     "AllowOverrideList",
     "DirectoryIndex",
+    "DirectoryIndexRedirect",
+    "DirectoryCheckHandler",
+    "FallbackResource",
     "DirectorySlash",
     "KeepAlive",
     "KeepAliveTimeout",

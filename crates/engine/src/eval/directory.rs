@@ -1,43 +1,57 @@
-//! mod_dir: the slash after a directory, and its index.
+//! mod_dir: the slash after a directory, its index, and what answers for a file that is not there.
 //!
-//! Source: httpd 2.4.71 `modules/mappers/mod_dir.c`, `fixup_dir`.
+//! Source: httpd 2.4.71 `modules/mappers/mod_dir.c`, `fixup_dir`, `fixup_dflt`; `modules/http/http_request.c`,
+//! `ap_internal_fast_redirect`.
 
 use milepost_http::path;
 
-use super::{Config, End, Hop, Run};
+use super::{Config, End, Hop, Run, target};
 use crate::outside::FileKind;
 use crate::trace::Event;
 
 /// The names that are tried where `DirectoryIndex` says nothing.
 const INDEX: &[u8] = b"index.html";
 
+/// What a subrequest for another path shows.
+enum Found {
+    /// A file: the request may become the subrequest.
+    File(Box<Hop>),
+    /// As `File`, and a rule sent the subrequest on.
+    Rewritten(Box<Hop>),
+    /// No file.
+    Nothing,
+    /// A redirect or an error.
+    End(End, Box<Hop>),
+}
+
 impl Run<'_> {
-    /// Answers a directory: 301 to its slash, or its index through a subrequest.
+    /// Answers a directory: 301 to its slash, or its index. A path where nothing is has its fallback.
     pub(super) fn fixup_directory(&mut self, hop: &mut Hop, config: &Config<'_>) -> Option<End> {
-        if hop.kind != Some(FileKind::Directory) {
-            return None;
-        }
-        if hop.uri.last() != Some(&b'/') {
-            return self.redirect_to_slash(hop, config);
-        }
-        let config = config.get();
-        let mut refused = None;
-        let count = config.index.as_ref().map_or(1, |names| names.len());
-        for number in 0..count {
-            let name = config.index.as_ref().map_or(INDEX, |names| &names[number]);
-            match self.try_index(hop, name) {
-                Some(End::Status(404)) | None => {}
-                Some(End::Status(status)) => refused = Some(End::Status(status)),
-                Some(end) => return Some(end),
+        match hop.kind {
+            Some(FileKind::Directory) if hop.uri.last() != Some(&b'/') => {
+                self.redirect_to_slash(hop, config)
             }
+            Some(FileKind::Directory) => self.find_index(hop, config),
+            Some(FileKind::Missing) => {
+                let fallback = config.get().fallback.as_deref().filter(|name| !name.is_empty())?;
+                match self.look_at(hop, fallback) {
+                    Found::End(End::Status(404), _) | Found::Nothing => None,
+                    found => self.take_over(hop, found, None),
+                }
+            }
+            _ => None,
         }
-        refused
     }
 
     /// 301 for a directory that is asked for without its slash, even if rules lead elsewhere.
     pub(super) fn redirect_to_slash(&mut self, hop: &Hop, config: &Config<'_>) -> Option<End> {
         let is_directory = hop.kind == Some(FileKind::Directory);
         if !is_directory || hop.uri.last() == Some(&b'/') || config.get().slash == Some(false) {
+            return None;
+        }
+        // Set for clients that cannot be redirected but by a GET.
+        let is_get = matches!(self.method(hop), b"GET" | b"HEAD");
+        if !is_get && hop.env.get(b"redirect-carefully").is_some() {
             return None;
         }
         let mut answer = std::mem::take(&mut self.work.answer);
@@ -53,46 +67,97 @@ impl Run<'_> {
         Some(End::Redirect(301))
     }
 
-    /// A subrequest for one index name.
-    fn try_index(&mut self, hop: &mut Hop, name: &[u8]) -> Option<End> {
+    /// Tries the names of `DirectoryIndex`, and the fallback after them.
+    fn find_index(&mut self, hop: &mut Hop, config: &Config<'_>) -> Option<End> {
+        let config = config.get();
+        let mut refused = None;
+        let count = config.index.as_ref().map_or(1, |names| names.len());
+        let fallback = config.fallback.as_deref().filter(|name| count > 0 && !name.is_empty());
+        let index = (0..count).map(|at| config.index.as_ref().map_or(INDEX, |names| &names[at]));
+        for name in index.chain(fallback) {
+            match self.look_at(hop, name) {
+                Found::Nothing | Found::End(End::Status(404), _) => {}
+                Found::End(End::Status(status), _) => refused = Some(End::Status(status)),
+                found => return self.take_over(hop, found, config.index_redirect.flatten()),
+            }
+        }
+        refused
+    }
+
+    /// A subrequest for a path, absolute or below the one of the request.
+    fn look_at(&mut self, hop: &Hop, name: &[u8]) -> Found {
         if self.subrequests >= self.server.recursion_max.1 {
-            return Some(End::Status(500));
+            return Found::End(End::Status(500), Box::default());
         }
         let mut sub = self.new_subrequest(hop);
-        sub.set_args(hop.has_args.then_some(&hop.args[..]));
         let mut target = self.take_buffer();
         if name.first() != Some(&b'/') {
-            path::escape(&hop.uri, &mut target);
+            let end = memchr::memrchr(b'/', &hop.uri).map_or(0, |slash| slash + 1);
+            path::escape(&hop.uri[..end], &mut target);
         }
         target.extend_from_slice(name);
+        if hop.has_args {
+            target.push(b'?');
+            target.extend_from_slice(&hop.args);
+        }
         self.note(None, |_| Event::Subrequest { target: target.clone() });
+        let (path, args) = target::split_query(&target);
+        sub.set_args(args);
         self.subrequests += 1;
         let rule = self.rule.clone();
-        let end = match self.set_path(&mut sub, &target) {
-            Ok(()) => self.process(&mut sub),
-            Err(status) => End::Status(status),
-        };
+        let set = self.set_path(&mut sub, path).map_err(End::Status);
+        let prepared = set.and_then(|()| self.prepare(&mut sub));
         self.subrequests -= 1;
         self.put_buffer(target);
-        match end {
-            End::File => {
-                std::mem::swap(hop, &mut sub);
-                hop.status = sub.status;
-                hop.subrequest = false;
-                hop.as_get = sub.as_get;
-                Some(End::File)
+        let is_file = matches!(sub.kind, Some(FileKind::File(_)));
+        match prepared {
+            Ok(_) if is_file => Found::File(Box::new(sub)),
+            Err(End::Internal) if is_file => Found::Rewritten(Box::new(sub)),
+            Err(end @ (End::Redirect(_) | End::Status(_))) => {
+                if end == End::Status(404) {
+                    self.rule = rule;
+                }
+                Found::End(end, Box::new(sub))
             }
-            // The subrequest was rewritten: the request itself goes where that leads, if the name was
-            // a file. Else it is no index.
-            End::Internal if !matches!(sub.kind, Some(FileKind::File(_))) => None,
-            End::Internal => {
+            Ok(_) | Err(_) => {
+                self.rule = rule;
+                Found::Nothing
+            }
+        }
+    }
+
+    /// Lets the request become the subrequest, or answers as that was answered. `redirect` is the status
+    /// of `DirectoryIndexRedirect`.
+    fn take_over(&mut self, hop: &mut Hop, found: Found, redirect: Option<u16>) -> Option<End> {
+        match found {
+            Found::File(sub) | Found::Rewritten(sub) if redirect.is_some() => {
+                let mut answer = std::mem::take(&mut self.work.answer);
+                answer.clear();
+                self.write_self_url(&mut answer);
+                answer.extend_from_slice(&sub.uri);
+                self.work.answer = answer;
+                redirect.map(End::Redirect)
+            }
+            Found::File(mut sub) => {
+                // Its own fields and variables come before those of the request.
+                std::mem::swap(hop, &mut sub);
+                hop.env.overlay_below(&sub.env);
+                hop.fields.overlay_below(&sub.fields);
+                hop.notes.overlay_below(&sub.notes);
+                hop.status = sub.status;
+                hop.subrequest = sub.subrequest;
+                hop.as_get = sub.as_get;
+                hop.rewriting_ended = sub.rewriting_ended;
+                None
+            }
+            Found::Rewritten(sub) => {
                 hop.env.overlay(&sub.env);
+                hop.fields.overlay(&sub.fields);
                 Some(End::Internal)
             }
-            End::Redirect(_) => Some(end),
-            End::Options | End::Server => None,
-            End::Status(_) => {
-                self.rule = rule;
+            Found::Nothing => None,
+            Found::End(end, sub) => {
+                hop.fields.overlay(&sub.fields);
                 Some(end)
             }
         }

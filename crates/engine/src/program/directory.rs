@@ -25,6 +25,10 @@ pub(crate) struct DirConfig {
     pub(crate) access: Access,
     /// `DirectoryIndex`
     pub(crate) index: Option<Arc<[Box<[u8]>]>>,
+    /// `DirectoryIndexRedirect`: a status, or none.
+    pub(crate) index_redirect: Option<Option<u16>>,
+    /// `FallbackResource`; empty when it is disabled.
+    pub(crate) fallback: Option<Arc<[u8]>>,
     /// `DirectorySlash`
     pub(crate) slash: Option<bool>,
     /// `AllowEncodedSlashes`
@@ -138,6 +142,10 @@ impl DirConfig {
         self.access.merge(&over.access);
         if over.index.is_some() {
             self.index.clone_from(&over.index);
+        }
+        self.index_redirect = over.index_redirect.or(self.index_redirect);
+        if over.fallback.is_some() {
+            self.fallback.clone_from(&over.fallback);
         }
         self.slash = over.slash.or(self.slash);
         self.encoded_slashes = over.encoded_slashes.or(self.encoded_slashes);
