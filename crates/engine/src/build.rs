@@ -98,6 +98,8 @@ pub(crate) fn build_htaccess(
         noted: Vec::new(),
         maps: map::MapDraft::default(),
         macros: macros::Macros::default(),
+        containers: Vec::new(),
+        limits: Vec::new(),
         databases: Vec::new(),
     };
     let mut dir = DirDraft::default();
@@ -134,6 +136,10 @@ struct Builder<'o> {
     maps: map::MapDraft,
     /// `<Macro>`
     macros: macros::Macros,
+    /// `<RequireAll>` and its relatives that are being read, the innermost last.
+    containers: Vec<access::Container>,
+    /// `<Limit>` that are being read.
+    limits: Vec<crate::program::Limit>,
     databases: Vec<Database>,
 }
 
@@ -207,6 +213,8 @@ impl<'o> Builder<'o> {
             noted: Vec::new(),
             maps: map::MapDraft::default(),
             macros: macros::Macros::default(),
+            containers: Vec::new(),
+            limits: Vec::new(),
             databases: Vec::new(),
         }
     }

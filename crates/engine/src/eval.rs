@@ -6,6 +6,7 @@
 //! Source: httpd 2.4.71 `server/request.c`, `ap_process_request_internal`; `modules/http/http_request.c`,
 //! `internal_internal_redirect`.
 
+mod access;
 mod ahead;
 mod alias;
 mod conclude;
@@ -119,6 +120,8 @@ struct Hop {
     fields: Table,
     /// The configuration that applies so far; `None`: the server's own.
     config: Option<Arc<DirConfig>>,
+    /// The configuration of the request that this one comes from, if it comes from one.
+    checked: Option<Option<Arc<DirConfig>>>,
     /// The handler has seen it.
     is_handled: bool,
     /// The status so far: 200, or the error whose document this request is for.
@@ -151,6 +154,7 @@ impl Hop {
         self.notes.clear();
         self.fields.clear();
         self.config = None;
+        self.checked = None;
         self.is_handled = false;
         self.status = 200;
         self.subrequest = false;
@@ -171,6 +175,7 @@ impl Hop {
         self.notes.copy_from(&other.notes);
         self.fields.copy_from(&other.fields);
         self.config.clone_from(&other.config);
+        self.checked.clone_from(&other.checked);
         self.is_handled = other.is_handled;
         self.status = other.status;
         self.subrequest = other.subrequest;
@@ -389,10 +394,7 @@ impl<'r> Run<'r> {
             path_info: hop.path_info.clone(),
         });
         self.set_env_of_sections(hop, &config);
-        let method = self.method(hop);
-        if !config.get().access.allows(self.request.remote.ip(), self.request.local.ip(), method) {
-            return Err(End::Status(403));
-        }
+        self.check_access(hop, &config)?;
         match self.fixups(hop, &config) {
             Some(end) => Err(end),
             None => Ok(config.get().path_info == Some(true)),
@@ -512,6 +514,7 @@ impl<'r> Run<'r> {
         hop.filename.clear();
         hop.path_info.clear();
         hop.kind = None;
+        hop.checked = Some(hop.config.take());
         self.keep_fields(hop, why);
         self.rename_env(hop);
         let end = self.pass(hop, path);
@@ -540,6 +543,7 @@ impl<'r> Run<'r> {
     fn new_subrequest(&self, hop: &Hop) -> Hop {
         let mut sub = Hop { subrequest: true, as_get: true, status: 200, ..Hop::default() };
         sub.env.copy_from(&hop.env);
+        sub.checked = Some(hop.config.clone());
         sub
     }
 

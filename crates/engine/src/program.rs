@@ -20,7 +20,10 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-pub(crate) use access::{Access, Order, Require};
+pub(crate) use access::{
+    Access, AuthType, Host, HostOrder, HostRules, Limit, Merging, Methods, Network, RequireKind,
+    RequireTest, Requirement,
+};
 pub(crate) use alias::{AliasList, AliasMatcher, AliasRule};
 pub(crate) use directory::{DirConfig, Options, Override, RewriteDir};
 pub(crate) use edit::{Action, Edit, EditCondition, EditList, Edits, Piece, Replacement, Value};

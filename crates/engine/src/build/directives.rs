@@ -23,6 +23,9 @@ impl Builder<'_> {
         if !self.is_allowed(directive, lower) {
             return;
         }
+        if !self.fits_container(directive, lower) {
+            return;
+        }
         match &*lower {
             b"redirect" => self.redirect(directive, context),
             b"redirectmatch" => self.redirect_match(directive, context),
@@ -58,6 +61,10 @@ impl Builder<'_> {
             b"passenv" => self.pass_env(directive, context),
             b"unsetenv" => self.unset_env(directive, context),
             b"require" => self.require(directive, context),
+            b"authmerging" => self.auth_merging(directive, context),
+            b"authtype" => self.auth_type(directive, context),
+            b"authname" => self.auth_name(directive, context),
+            b"satisfy" => self.satisfy(directive, context),
             b"order" => self.order(directive, context),
             b"allow" | b"deny" => self.allow_or_deny(directive, context),
             b"include" => self.include(directive, true, context),
@@ -149,7 +156,9 @@ impl Builder<'_> {
             | b"fallbackresource" => allowed.indexes,
             b"options" => allowed.options,
             b"order" | b"allow" | b"deny" => allowed.limit,
-            b"require" | b"satisfy" => allowed.auth_config,
+            b"require" | b"satisfy" | b"authmerging" | b"authtype" | b"authname" => {
+                allowed.auth_config
+            }
             b"accessfilename"
             | b"include"
             | b"includeoptional"
@@ -320,6 +329,10 @@ const DONE: &[&str] = &[
     "AliasMatch",
     "AliasPreservePath",
     "Require",
+    "AuthMerging",
+    "AuthType",
+    "AuthName",
+    "Satisfy",
     "Order",
     "Allow",
     "Deny",
@@ -378,6 +391,11 @@ const SECTIONS: &[&str] = &[
     "LocationMatch",
     "Files",
     "FilesMatch",
+    "Limit",
+    "LimitExcept",
+    "RequireAll",
+    "RequireAny",
+    "RequireNone",
     "If",
     "ElseIf",
     "Else",

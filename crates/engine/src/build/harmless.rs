@@ -306,8 +306,6 @@ const TABLES: &[(Class, &[&str])] = &[
             "authbasicauthoritative",
             "authdigestprovider",
             "authgroupfile",
-            "authname",
-            "authtype",
             "authuserfile",
         ],
     ),

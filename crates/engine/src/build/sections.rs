@@ -35,6 +35,12 @@ impl Builder<'_> {
             b"if" | b"elseif" | b"else" => {
                 return self.if_section(name, directive, context, inner);
             }
+            b"requireall" | b"requireany" | b"requirenone" => {
+                return self.require_section(name, directive, context, inner);
+            }
+            b"limit" | b"limitexcept" => {
+                return self.limit_section(name, directive, context, inner);
+            }
             b"directory" | b"directorymatch" => Scope::Directory,
             b"location" | b"locationmatch" => Scope::Location,
             b"files" | b"filesmatch" => Scope::Files,
