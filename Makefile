@@ -38,7 +38,7 @@ bench: release ## What a decision costs by number of rules, then the whole exper
 	$(MILEPOST) lab run redirect-methods
 
 conformance: ## Compare CASES random configurations with the Apache found here
-	$(CARGO) run --locked --release -p milepost-testkit --example differential -- --cases $(CASES)
+	$(CARGO) run --locked -p milepost-testkit --example differential -- --cases $(CASES)
 
 install: release ## Copy the binary to $(DESTDIR)$(PREFIX)/bin
 	install -D -m 755 $(MILEPOST) $(DESTDIR)$(PREFIX)/bin/milepost
