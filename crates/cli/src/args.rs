@@ -26,6 +26,8 @@ pub(crate) enum Command {
     Explain(commands::explain::Args),
     /// Put load on a server and check every answer.
     Load(commands::load::Args),
+    /// Put load on a server as ab does; `milepost ab -h` lists its options
+    Ab(commands::drop_in::Args),
     /// Run experiments on real servers.
     Lab(commands::lab::Args),
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod check;
 mod configuration;
+pub(crate) mod drop_in;
 pub(crate) mod explain;
 pub(crate) mod lab;
 pub(crate) mod load;

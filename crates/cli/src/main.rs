@@ -6,6 +6,7 @@ mod commands;
 use std::process::ExitCode;
 
 use clap::Parser;
+use milepost_load::dropin::Program;
 
 use crate::args::{Cli, Command};
 
@@ -13,11 +14,12 @@ use crate::args::{Cli, Command};
 const EXIT_FAILURE: u8 = 2;
 
 fn main() -> ExitCode {
-    let outcome = match Cli::parse().command {
+    let outcome = match Cli::parse_from(commands::drop_in::words(std::env::args_os())).command {
         Command::Serve(args) => commands::serve::run(args),
         Command::Check(args) => commands::check::run(args),
         Command::Explain(args) => commands::explain::run(args),
         Command::Load(args) => commands::load::run(args),
+        Command::Ab(args) => commands::drop_in::run(Program::Ab, &args),
         Command::Lab(args) => commands::lab::run(args),
     };
     outcome.unwrap_or_else(|error| {

@@ -12,6 +12,7 @@ mod clock;
 mod connection;
 mod control;
 mod deadlines;
+pub mod dropin;
 mod failure;
 mod head_fields;
 mod keep;

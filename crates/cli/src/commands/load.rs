@@ -173,7 +173,7 @@ fn print(text: &str) -> io::Result<()> {
 }
 
 /// Returns a flag that the first signal sets; at the second the process ends at once.
-fn stop_on_signal() -> io::Result<Arc<AtomicBool>> {
+pub(super) fn stop_on_signal() -> io::Result<Arc<AtomicBool>> {
     let stopped = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         // The order matters: the first signal finds the flag unset, and only then sets it.

@@ -1,7 +1,9 @@
 //! Runs against a peer that answers from a script, well or badly.
 
+mod ab;
 mod answers;
 mod chain;
+mod desk;
 mod failures;
 mod observer;
 mod open_loop;

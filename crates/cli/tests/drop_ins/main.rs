@@ -1,0 +1,9 @@
+//! The drop-ins beside the programs that they stand in for: one parser reads both outputs.
+//!
+//! Each command line runs twice, with the original from the system and with milepost, against real
+//! Apache and real nginx. Labels and their order, counts and exit codes are the same; times are not
+//! compared. A program that is missing fails the test that needs it: `make test` installs them.
+
+mod ab;
+mod program;
+mod server;

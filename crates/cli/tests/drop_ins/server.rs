@@ -1,0 +1,162 @@
+//! Real servers on free loopback ports, with the same few resources.
+//!
+//! | path | answer |
+//! |---|---|
+//! | `/ok` | 200 with 8 bytes |
+//! | `/r` | 301 to `/ok` |
+//! | `/chain` | 302 to `/r` |
+//! | anything else | 404 |
+
+use std::fs;
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use milepost_testkit::directory::Directory;
+use milepost_testkit::httpd::{Httpd, HttpdError, Program, free_port};
+
+/// Ports tried; more than one only when somebody else takes it at that moment.
+const PORTS_MAX: u32 = 5;
+
+/// For a machine under load; a start takes milliseconds.
+const START_MAX: Duration = Duration::from_secs(30);
+
+/// A running server, stopped when dropped.
+pub(crate) struct Server {
+    pub(crate) name: &'static str,
+    pub(crate) address: SocketAddr,
+    _process: Process,
+    directory: Directory,
+}
+
+/// What is stopped when dropped.
+enum Process {
+    Apache(#[expect(dead_code, reason = "held until it is dropped")] Httpd),
+    Nginx(Child),
+}
+
+impl Server {
+    /// Each kind once.
+    pub(crate) fn both() -> [Self; 2] {
+        [Self::apache(), Self::nginx()]
+    }
+
+    fn apache() -> Self {
+        let program = Program::find().unwrap_or_else(|error| panic!("{error}"));
+        let directory = site();
+        let root = directory.path();
+        let file = root.join("httpd.conf");
+        for _ in 0..PORTS_MAX {
+            let address = free_address();
+            let text = format!(
+                "{}{}ServerName localhost\nServerRoot \"{root}\"\nListen {address}\n\
+                 DocumentRoot \"{root}/htdocs\"\nUseCanonicalName Off\n\
+                 <Directory \"{root}/htdocs\">\nRequire all granted\n</Directory>\n\
+                 RedirectMatch 301 ^/r$ /ok\nRedirectMatch 302 ^/chain$ /r\n",
+                program.load_modules(),
+                program.process_directives(root),
+                root = root.display()
+            );
+            fs::write(&file, text).expect("a directory that can be written");
+            match program.start(&file) {
+                Ok(httpd) => {
+                    return Self {
+                        name: "apache",
+                        address,
+                        _process: Process::Apache(httpd),
+                        directory,
+                    };
+                }
+                Err(HttpdError::PortInUse) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+        panic!("no free port for Apache in {PORTS_MAX} tries");
+    }
+
+    fn nginx() -> Self {
+        let directory = site();
+        let root = directory.path();
+        let file = root.join("nginx.conf");
+        for _ in 0..PORTS_MAX {
+            let address = free_address();
+            let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+                .map(|name| format!("{name}_temp_path \"{}/{name}\";\n", root.display()))
+                .concat();
+            let text = format!(
+                "daemon off;\nmaster_process off;\npid \"{root}/pid\";\nerror_log \"{root}/error.log\";\n\
+                 events {{ worker_connections 512; }}\n\
+                 http {{\naccess_log off;\ndefault_type text/plain;\nkeepalive_requests 1000000;\n\
+                 {temporary}server {{\nlisten {address};\nroot \"{root}/htdocs\";\n\
+                 location = /r {{ return 301 /ok; }}\nlocation = /chain {{ return 302 /r; }}\n}}\n}}\n",
+                root = root.display()
+            );
+            fs::write(&file, text).expect("a directory that can be written");
+            if let Some(child) = start_nginx(root, &file, address) {
+                return Self { name: "nginx", address, _process: Process::Nginx(child), directory };
+            }
+        }
+        panic!("nginx did not start: {:?}", fs::read_to_string(root.join("error.log")));
+    }
+
+    /// A directory for files of the test.
+    pub(crate) fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if let Self::Nginx(child) = self {
+            // It may have ended already.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn site() -> Directory {
+    let directory = Directory::new().expect("a directory");
+    fs::create_dir(directory.path().join("htdocs")).expect("a new directory");
+    fs::write(directory.path().join("htdocs/ok"), "success\n").expect("a new file");
+    fs::write(directory.path().join("mime.types"), "").expect("a new file");
+    directory
+}
+
+fn free_address() -> SocketAddr {
+    ([127, 0, 0, 1], free_port().expect("a free port")).into()
+}
+
+/// `None` when it ended at once, such as for want of the port.
+fn start_nginx(root: &Path, file: &Path, address: SocketAddr) -> Option<Child> {
+    let path = std::env::var("PATH").unwrap_or_default();
+    let mut child = Command::new("nginx")
+        .env("PATH", format!("{path}:/usr/sbin"))
+        .arg("-p")
+        .arg(root)
+        .arg("-c")
+        .arg(file)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap_or_else(|error| panic!("this test needs nginx; `make test` installs it: {error}"));
+    let began = Instant::now();
+    while began.elapsed() < START_MAX {
+        if child.try_wait().expect("a child").is_some() {
+            return None;
+        }
+        if TcpStream::connect(address).is_ok() {
+            return Some(child);
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let _ = child.kill();
+    let _ = child.wait();
+    panic!("nginx does not serve");
+}

@@ -1,0 +1,80 @@
+//! The command lines and the outputs of ab, siege and http_load, in front of this crate's engine.
+//!
+//! Scripts and habits that know one of the three go on working: options, files, labels, their order
+//! and the exit codes are theirs. The figures are right by default; a defect that somebody has to
+//! compare with is there under `--quirks=NAME`, where it is one of counting and not of waiting. What
+//! is not done is refused by name and never ignored. Whatever is said beyond what the original prints
+//! goes to stderr and begins with `milepost: `.
+//!
+//! The programs speak to files, environment and terminal through [`Outside`], so they are tested
+//! without any.
+//!
+//! Source: the observed behaviour of ab 2.3 (httpd 2.4), siege 4.0.7 and http_load 12mar2006, and their
+//! manuals.
+
+mod ab;
+mod getopt;
+mod note;
+mod sample;
+
+use std::io;
+use std::path::Path;
+
+use crate::control::Control;
+
+/// A program that this one can stand in for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Program {
+    /// ApacheBench.
+    Ab,
+}
+
+/// Files, environment and terminal of the process.
+pub trait Outside: Sync {
+    /// Reads a file as a whole.
+    ///
+    /// # Errors
+    ///
+    /// As the system reports them.
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
+
+    /// Writes a file anew.
+    ///
+    /// # Errors
+    ///
+    /// As the system reports them.
+    fn write(&self, path: &Path, text: &str) -> io::Result<()>;
+
+    /// Prints to stdout, at once. Whoever stopped reading stops the run by its control.
+    fn out(&self, text: &str);
+
+    /// Prints to stderr.
+    fn err(&self, text: &str);
+}
+
+impl Program {
+    /// All of them.
+    pub const ALL: [Self; 1] = [Self::Ab];
+
+    /// The name of the program that it stands in for.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ab => "ab",
+        }
+    }
+
+    /// The program called `name`.
+    #[must_use]
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|program| program.name() == name)
+    }
+
+    /// Runs the program with the words after its name, and returns its exit code.
+    #[must_use]
+    pub fn run(self, words: &[String], outside: &dyn Outside, control: &Control) -> u8 {
+        match self {
+            Self::Ab => ab::run(words, outside, control),
+        }
+    }
+}
