@@ -6,7 +6,6 @@
 //! lookup of the same path, and one PCRE2 match of the same pattern. Without `--bench`, as `cargo test`
 //! runs it, it goes through the same motions once with few rules, so that it stays alive.
 #![allow(clippy::print_stdout, reason = "a benchmark prints its table")]
-
 #![allow(clippy::disallowed_methods, reason = "a bench reads the clock")]
 
 #[allow(dead_code, reason = "the tests use more of it")]

@@ -37,6 +37,12 @@ pub trait Outside {
     /// Tells what stands at `path` itself, without following a last symbolic link.
     fn kind_of_link(&self, path: &Path) -> FileKind;
 
+    /// Tells who owns the symbolic link at `path` and who owns what it leads to. Without an answer the
+    /// link is not followed where the owners must be the same.
+    fn owners(&self, _path: &Path) -> Option<(u32, u32)> {
+        None
+    }
+
     /// Whether this process may execute the file.
     fn is_executable(&self, path: &Path) -> bool;
 

@@ -219,19 +219,19 @@ mod tests {
                     (0..10).map(|group| captures.get(group)).collect::<Vec<_>>()
                 });
                 prop_assert_eq!(groups(ours), groups(theirs), "{} on {:?}", text, subject);
-                if theirs.is_some() {
-                    if let Some(Handle { keys, folded, .. }) = &handle {
-                        let subject = if *folded { subject.to_ascii_lowercase() } else { subject.to_vec() };
-                        let covered = |&(key, reach): &(Str, Reach)| {
-                            let literal = pool.get(key);
-                            match reach {
-                                Reach::Exact => subject == literal,
-                                Reach::Prefix => subject.starts_with(literal),
-                                Reach::Contains => memchr::memmem::find(&subject, literal).is_some(),
-                            }
-                        };
-                        prop_assert!(keys.as_slice().iter().any(covered), "{} on {:?}", text, subject);
-                    }
+                if theirs.is_some()
+                    && let Some(Handle { keys, folded, .. }) = &handle
+                {
+                    let subject = if *folded { subject.to_ascii_lowercase() } else { subject.to_vec() };
+                    let covered = |&(key, reach): &(Str, Reach)| {
+                        let literal = pool.get(key);
+                        match reach {
+                            Reach::Exact => subject == literal,
+                            Reach::Prefix => subject.starts_with(literal),
+                            Reach::Contains => memchr::memmem::find(&subject, literal).is_some(),
+                        }
+                    };
+                    prop_assert!(keys.as_slice().iter().any(covered), "{} on {:?}", text, subject);
                 }
             }
         }

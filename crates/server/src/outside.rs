@@ -58,6 +58,11 @@ impl Outside for FileSystem {
         fs::symlink_metadata(path).map_or(FileKind::Missing, |metadata| kind(&metadata))
     }
 
+    fn owners(&self, path: &Path) -> Option<(u32, u32)> {
+        let (link, target) = (fs::symlink_metadata(path).ok()?, fs::metadata(path).ok()?);
+        Some((link.uid(), target.uid()))
+    }
+
     /// As Apache's `-x`: anybody may execute it, not only this process.
     fn is_executable(&self, path: &Path) -> bool {
         fs::metadata(path).is_ok_and(|metadata| metadata.mode() & 0o111 != 0)
@@ -140,6 +145,10 @@ impl Outside for LastLook {
 
     fn kind_of_link(&self, path: &Path) -> FileKind {
         FileSystem.kind_of_link(path)
+    }
+
+    fn owners(&self, path: &Path) -> Option<(u32, u32)> {
+        FileSystem.owners(path)
     }
 
     fn is_executable(&self, path: &Path) -> bool {

@@ -67,6 +67,11 @@ impl Outside for Disk {
         kind(std::fs::symlink_metadata(path))
     }
 
+    fn owners(&self, path: &Path) -> Option<(u32, u32)> {
+        let (link, target) = (std::fs::symlink_metadata(path).ok()?, std::fs::metadata(path).ok()?);
+        Some((link.uid(), target.uid()))
+    }
+
     fn is_executable(&self, path: &Path) -> bool {
         rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
     }

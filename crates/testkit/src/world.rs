@@ -39,6 +39,10 @@ impl Outside for World<'_> {
         self.disk.kind_of_link(path)
     }
 
+    fn owners(&self, path: &Path) -> Option<(u32, u32)> {
+        self.disk.owners(path)
+    }
+
     fn is_executable(&self, path: &Path) -> bool {
         self.disk.is_executable(path)
     }

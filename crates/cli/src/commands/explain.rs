@@ -115,8 +115,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     scratch.start_trace();
     // What maps answer decides too, so those that they ask are asked here as well.
     let helpers = Helpers::start(&site)?;
-    let decision =
-        explain(&site, &request, &LastLook::with_helpers(helpers.share()), &mut scratch);
+    let decision = explain(&site, &request, &LastLook::with_helpers(helpers.share()), &mut scratch);
     helpers.stop();
     let steps = scratch.take_trace();
     let mut out = io::stdout().lock();
@@ -135,12 +134,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 /// Decides, and turns the decision into values that outlive the scratch.
-fn explain(
-    site: &Site,
-    request: &Request<'_>,
-    outside: &LastLook,
-    scratch: &mut Scratch,
-) -> Value {
+fn explain(site: &Site, request: &Request<'_>, outside: &LastLook, scratch: &mut Scratch) -> Value {
     let Decision { outcome, rule, .. } = site.decide(request, outside, scratch);
     let rule = rule.map(|rule| json!({ "file": rule.file(), "line": rule.line() }));
     let mut answer = json!({ "status": 200, "location": null, "rule": rule, "file": null });

@@ -343,9 +343,9 @@ impl Builder<'_> {
             return;
         }
         let words: Vec<_> = Words::new(directive.args).collect();
-        let [from, who @ ..] = words.as_slice() else { return self.from_missing(directive) };
+        let [from, who @ ..] = words.as_slice() else { return self.report_missing_from(directive) };
         if !from.text.eq_ignore_ascii_case(b"from") || who.is_empty() {
-            return self.from_missing(directive);
+            return self.report_missing_from(directive);
         }
         let allow = directive.name.eq_ignore_ascii_case(b"allow");
         for word in who {
@@ -360,7 +360,7 @@ impl Builder<'_> {
         }
     }
 
-    fn from_missing(&mut self, directive: &Directive<'_>) {
+    fn report_missing_from(&mut self, directive: &Directive<'_>) {
         let name = String::from_utf8_lossy(directive.name).into_owned();
         let finding = Finding::error(format!("`{name}` needs `from` and whom"))
             .hint(format!("write `{name} from all`, or `{name} from address`"));

@@ -97,6 +97,9 @@ mod tests {
         let mut date = Vec::new();
         write_date(1_795_246_077, &mut date);
         assert_eq!(date, b"Sat, 21-Nov-2026 07:27:57 GMT");
-        assert_eq!([leading_number(b"5x"), leading_number(b"-10"), leading_number(b"x")], [5, -10, 0]);
+        assert_eq!(
+            [leading_number(b"5x"), leading_number(b"-10"), leading_number(b"x")],
+            [5, -10, 0]
+        );
     }
 }

@@ -37,7 +37,7 @@ impl Run<'_> {
     /// `SetEnv` and `PassEnv`.
     pub(super) fn set_fixed_env(&mut self, hop: &mut Hop, config: &Config<'_>) {
         if let Some(env) = &config.get().env {
-            for (name, value) in &env.set {
+            for [name, value] in &env.set {
                 hop.env.add(name, value);
             }
         }

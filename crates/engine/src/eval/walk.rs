@@ -118,11 +118,8 @@ impl<'r> Run<'r> {
             let segment = end + 1;
             let next = memchr::memchr(b'/', &path[segment..]).map(|slash| segment + slash);
             let segment_end = next.unwrap_or(path.len());
-            if !walk.options.follows_all_links()
-                && segment_end > segment
-                && self.outside.kind_of_link(bytes_to_path(&path[..segment_end])) == FileKind::Link
-            {
-                return Err(403);
+            if !walk.options.follows_all_links() && segment_end > segment {
+                self.check_link(&path[..segment_end], walk.options)?;
             }
             match next {
                 Some(next) => end = next,
@@ -142,6 +139,16 @@ impl<'r> Run<'r> {
             }
         }
         Ok(())
+    }
+
+    /// Refuses a symbolic link that may not be followed.
+    fn check_link(&self, path: &[u8], options: Options) -> Result<(), u16> {
+        let path = bytes_to_path(path);
+        if self.outside.kind_of_link(path) != FileKind::Link {
+            return Ok(());
+        }
+        let same_owner = || self.outside.owners(path).is_some_and(|(link, target)| link == target);
+        if options.follows_owned_links() && same_owner() { Ok(()) } else { Err(403) }
     }
 
     /// Sections of exactly this directory, then its `.htaccess`.
@@ -236,21 +243,37 @@ impl<'r> Run<'r> {
             return config;
         }
         let mut config = server.base.clone();
+        // Sections of one kind are merged among themselves first: with `AuthMerging` that matters.
+        let mut group: Option<(u32, DirConfig)> = None;
         for &section in &self.work.sections {
             let number = (section & NUMBER) as usize;
-            match section & !NUMBER {
-                DIRECTORY => config.merge(&server.directories[number].value.config),
-                FILES => {
-                    let section = config.files[number].clone();
-                    config.merge(&section.value.config);
-                }
-                LOCATION => config.merge(&server.locations[number].value.config),
-                _ => {
-                    if let Some(file) = self.work.htaccess.get(section & NUMBER) {
-                        config.merge(file);
-                    }
-                }
+            let kind = match section & !NUMBER {
+                HTACCESS => DIRECTORY,
+                kind => kind,
+            };
+            if let Some((_, merged)) = group.take_if(|(known, _)| *known != kind) {
+                config.merge(&merged);
             }
+            let file;
+            let own = match section & !NUMBER {
+                DIRECTORY => &server.directories[number].value.config,
+                LOCATION => &server.locations[number].value.config,
+                FILES => {
+                    file = Arc::clone(&config.files[number].value);
+                    &file.config
+                }
+                _ => match self.work.htaccess.get(section & NUMBER) {
+                    Some(file) => file,
+                    None => continue,
+                },
+            };
+            match &mut group {
+                Some((_, merged)) => merged.merge(own),
+                None => group = Some((kind, own.clone())),
+            }
+        }
+        if let Some((_, merged)) = group {
+            config.merge(&merged);
         }
         self.remember(config)
     }

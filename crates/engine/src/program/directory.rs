@@ -116,7 +116,13 @@ impl Options {
 
     /// Whether every link may be followed, so that none must be looked for.
     pub(crate) fn follows_all_links(&self) -> bool {
-        self.follow_links.unwrap_or(true)
+        self.follow_links.unwrap_or(true) && !self.follows_owned_links()
+    }
+
+    /// Whether a link may be followed if it belongs to whom its target belongs to. Where both options are
+    /// set, this one counts.
+    pub(crate) fn follows_owned_links(&self) -> bool {
+        self.follow_owned_links == Some(true)
     }
 
     pub(crate) fn merge(&mut self, over: Options) {

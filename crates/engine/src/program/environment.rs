@@ -59,7 +59,8 @@ pub(crate) enum EnvChange {
 /// `SetEnv`, `PassEnv` and `UnsetEnv` of one section; merged, of all that apply.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct FixedEnv {
-    pub(crate) set: Vec<(Box<[u8]>, Box<[u8]>)>,
+    /// Names and values.
+    pub(crate) set: Vec<[Box<[u8]>; 2]>,
     /// What this section takes away from those around it.
     unset: Vec<Box<[u8]>>,
 }
@@ -67,23 +68,24 @@ pub(crate) struct FixedEnv {
 impl FixedEnv {
     /// `SetEnv` or `PassEnv`.
     pub(crate) fn set(&mut self, name: &[u8], value: &[u8]) {
-        match self.set.iter_mut().find(|(known, _)| known.eq_ignore_ascii_case(name)) {
-            Some((_, old)) => *old = value.into(),
-            None => self.set.push((name.into(), value.into())),
+        match self.set.iter_mut().find(|[known, _]| known.eq_ignore_ascii_case(name)) {
+            Some([_, old]) => *old = value.into(),
+            None => self.set.push([name.into(), value.into()]),
         }
     }
 
     /// `UnsetEnv`: it undoes what stands before it, and what surrounding sections say.
     pub(crate) fn unset(&mut self, name: &[u8]) {
-        self.set.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
+        self.set.retain(|[known, _]| !known.eq_ignore_ascii_case(name));
         self.unset.push(name.into());
     }
 
     /// Lets the more specific `over` override.
     pub(crate) fn merge(&mut self, over: &FixedEnv) {
         self.set
-            .retain(|(known, _)| !over.unset.iter().any(|name| name.eq_ignore_ascii_case(known)));
-        for (name, value) in &over.set {
+            .retain(|[known, _]| !over.unset.iter().any(|name| name.eq_ignore_ascii_case(known)));
+        self.unset.extend(over.unset.iter().cloned());
+        for [name, value] in &over.set {
             self.set(name, value);
         }
     }
