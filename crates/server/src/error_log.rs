@@ -7,6 +7,7 @@
 
 use std::fs::File;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -16,28 +17,40 @@ use milepost_engine::LogTarget;
 /// Whether stderr is a log. There is one stderr in a process, so there is one of these.
 static IS_LOG: AtomicBool = AtomicBool::new(false);
 
-/// Puts a file or the input of a program in the place of stderr. Called again, it finds a rotated file
-/// anew.
-///
-/// # Errors
-/// When it cannot be opened; then everything stays as it was.
-pub fn send_errors_to(target: &LogTarget) -> io::Result<()> {
-    match target {
-        LogTarget::File(path) => {
-            let file = File::options().append(true).create(true).open(path)?;
-            rustix::stdio::dup2_stderr(&file)?;
-        }
-        LogTarget::Program(program) => {
-            let mut command = Command::new("/bin/sh");
-            command.arg("-c").arg(format!("exec {program}")).stdin(Stdio::piped());
-            // It ends when nobody holds the other end of its input any more, and then init reaps it.
-            if let Some(input) = command.spawn()?.stdin.take() {
-                rustix::stdio::dup2_stderr(&input)?;
+/// An error log that is open, and not yet in the place of stderr.
+#[derive(Debug)]
+pub struct ErrorLog(OwnedFd);
+
+impl ErrorLog {
+    /// Opens a file, or starts a program and takes its input.
+    ///
+    /// # Errors
+    /// When it cannot be opened or started.
+    pub fn open(target: &LogTarget) -> io::Result<ErrorLog> {
+        let opened = match target {
+            LogTarget::File(path) => {
+                OwnedFd::from(File::options().append(true).create(true).open(path)?)
             }
-        }
+            LogTarget::Program(program) => {
+                let mut command = Command::new("/bin/sh");
+                command.arg("-c").arg(format!("exec {program}")).stdin(Stdio::piped());
+                // It ends when nobody holds the other end of its input any more, and init reaps it.
+                let input = command.spawn()?.stdin.take();
+                OwnedFd::from(input.ok_or(io::ErrorKind::BrokenPipe)?)
+            }
+        };
+        Ok(ErrorLog(opened))
     }
-    IS_LOG.store(true, Ordering::Relaxed);
-    Ok(())
+
+    /// Puts the log in the place of stderr.
+    ///
+    /// # Errors
+    /// When the descriptor cannot be copied; then everything stays as it was.
+    pub fn install(self) -> io::Result<()> {
+        rustix::stdio::dup2_stderr(&self.0)?;
+        IS_LOG.store(true, Ordering::Relaxed);
+        Ok(())
+    }
 }
 
 /// Tells whoever runs the server.

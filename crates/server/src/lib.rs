@@ -26,7 +26,7 @@ mod status;
 mod worker;
 
 pub use descriptors::raise_descriptor_limit;
-pub use error_log::{report, send_errors_to};
+pub use error_log::{ErrorLog, report};
 pub use helpers::{HelperError, Helpers};
 pub use listener::BindError;
 pub use log::{LogError, Logs};

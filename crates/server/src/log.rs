@@ -5,6 +5,9 @@
 //! the count is reported, and no request is slower for it. Without a log there is no thread, and a
 //! request costs one branch more.
 //!
+//! Logs are opened with the rights that the server starts with, and written by a thread that has those
+//! of `User`. Where a reload may not open a file again for that reason, it goes on with the open one.
+//!
 //! The logs belong to one loaded configuration. A reload opens them anew beside the old ones, so the
 //! name of a rotated file is found again, and the old ones are closed when the last line is out.
 //!
@@ -15,6 +18,8 @@ mod sink;
 #[cfg(test)]
 mod tests;
 
+use std::fs::File;
+use std::io;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 
@@ -32,6 +37,10 @@ pub struct Logs {
     /// The logs of each server; those of the first also for servers beyond the last.
     servers: Vec<Vec<OpenLog>>,
     bell: Arc<Bell>,
+    /// Open files, for a reload that may not open them again.
+    files: Vec<(LogTarget, File)>,
+    /// What the writer will write to, until it is started.
+    waiting: Mutex<Vec<(Arc<Sink>, Destination)>>,
     /// Says that the writer has ended.
     finished: Mutex<Option<mpsc::Receiver<()>>>,
 }
@@ -52,11 +61,12 @@ pub struct LogError {
 }
 
 impl Logs {
-    /// Opens all logs of `settings`, and starts their writer if there is one.
+    /// Opens all logs of `settings`. A file that may not be opened any more, but is among those `before`,
+    /// goes on being written to.
     ///
     /// # Errors
-    /// When a file or a program cannot be opened, or the writer not be started.
-    pub fn open(settings: &LogSettings) -> Result<Logs, LogError> {
+    /// When a file or a program cannot be opened.
+    pub fn open(settings: &LogSettings, before: Option<&Logs>) -> Result<Logs, LogError> {
         let mut logs = Logs::default();
         if settings.is_empty() {
             return Ok(logs);
@@ -71,7 +81,16 @@ impl Logs {
                     Some(sink) => Arc::clone(sink),
                     None => {
                         let destination = Destination::open(&log.target)
+                            .or_else(|error| match before {
+                                Some(logs) => logs.again(&log.target, error),
+                                None => Err(error),
+                            })
                             .map_err(|error| LogError { name: name(&log.target), error })?;
+                        if let Destination::File(file) = &destination
+                            && let Ok(file) = file.try_clone()
+                        {
+                            logs.files.push((log.target.clone(), file));
+                        }
                         let sink = Arc::new(Sink::new(log.target.clone(), Arc::clone(&logs.bell)));
                         destinations.push((Arc::clone(&sink), destination));
                         sinks.push(Arc::clone(&sink));
@@ -82,7 +101,21 @@ impl Logs {
             }
             logs.servers.push(open);
         }
-        let (bell, (finish, finished)) = (Arc::clone(&logs.bell), mpsc::channel());
+        logs.waiting = Mutex::new(destinations);
+        Ok(logs)
+    }
+
+    /// Starts the writer, with the rights of the calling thread. Lines wait until then.
+    ///
+    /// # Errors
+    /// When no thread can be started.
+    pub fn start(&self) -> Result<(), LogError> {
+        let waiting = &mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let destinations = std::mem::take(waiting);
+        if destinations.is_empty() {
+            return Ok(());
+        }
+        let (bell, (finish, finished)) = (Arc::clone(&self.bell), mpsc::channel());
         let body = move || {
             write(&bell, destinations);
             // Nobody waits if the server has gone on without this log.
@@ -90,8 +123,18 @@ impl Logs {
         };
         let spawned = thread::Builder::new().name("milepost-log".to_owned()).spawn(body);
         spawned.map_err(|error| LogError { name: "writer".to_owned(), error })?;
-        logs.finished = Mutex::new(Some(finished));
-        Ok(logs)
+        *self.finished.lock().unwrap_or_else(PoisonError::into_inner) = Some(finished);
+        Ok(())
+    }
+
+    /// The file of `target` that is open already, if `error` is that it may not be opened.
+    fn again(&self, target: &LogTarget, error: io::Error) -> io::Result<Destination> {
+        match self.files.iter().find(|(known, _)| known == target) {
+            Some((_, file)) if error.kind() == io::ErrorKind::PermissionDenied => {
+                file.try_clone().map(Destination::File)
+            }
+            _ => Err(error),
+        }
     }
 
     /// Whether nothing is logged.

@@ -177,7 +177,8 @@ impl Logging {
         let address = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap();
         let listen = Listen { addresses: vec![address], place: "test:1".to_owned() };
         let settings = Settings { listens: vec![listen], ..site.settings().clone() };
-        let logs = Arc::new(Logs::open(&settings.logs).unwrap());
+        let logs = Arc::new(Logs::open(&settings.logs, None).unwrap());
+        logs.start().unwrap();
         let server = Server::bind(&settings, NonZeroUsize::MIN).unwrap();
         let worker_logs = Arc::clone(&logs);
         let running = server

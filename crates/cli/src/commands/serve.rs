@@ -19,8 +19,8 @@ use std::thread;
 use anyhow::Context;
 use milepost_engine::{LoadOptions, Loaded, Severity, Site};
 use milepost_server::{
-    FileSystem, Helpers, Logs, PidFile, Reloader, Server, SiteResponder, Stopper, become_user,
-    raise_descriptor_limit, report, send_errors_to,
+    ErrorLog, FileSystem, Helpers, Logs, PidFile, Reloader, Server, SiteResponder, Stopper,
+    become_user, raise_descriptor_limit, report,
 };
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
@@ -69,9 +69,11 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         Some(path) => Some(PidFile::write(path).context("cannot write the pid file")?),
         None => None,
     };
+    let error_log = open_error_log(&site)?;
+    let logs = Logs::open(&site.settings().logs, None)?;
     // From here on threads are started, which have the rights of this one.
     become_user(site.settings())?;
-    let serving = Serving::new(site)?;
+    let serving = Serving::new(site, logs)?;
     let running = server.start(serving.responder())?;
     let serving = Arc::new(Mutex::new(serving));
     let reloading = Reloading {
@@ -82,7 +84,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     };
     act_on_signals(running.stopper(), reloading).context("cannot listen to signals")?;
     report(&format!("serving {what} on {addresses}"));
-    lock(&serving).send_errors()?;
+    if let Some(log) = error_log {
+        log.install().context("cannot write the error log")?;
+    }
     let outcome = running.join();
     lock(&serving).helpers.stop();
     lock(&serving).logs.close();
@@ -116,11 +120,11 @@ struct Serving {
 }
 
 impl Serving {
-    /// Opens the logs of a site, and starts the programs that its maps ask.
-    fn new(site: Arc<Site>) -> anyhow::Result<Serving> {
-        let logs = Arc::new(Logs::open(&site.settings().logs)?);
+    /// Starts the writer of the logs of a site, and the programs that its maps ask.
+    fn new(site: Arc<Site>, logs: Logs) -> anyhow::Result<Serving> {
+        logs.start()?;
         let helpers = Helpers::start(&site)?;
-        Ok(Serving { site, logs, helpers })
+        Ok(Serving { site, logs: Arc::new(logs), helpers })
     }
 
     /// What makes the responder of each worker.
@@ -132,14 +136,6 @@ impl Serving {
             SiteResponder::with_logs(Arc::clone(&site), Arc::clone(&logs))
                 .with_helpers(lock(&helpers).share())
         }
-    }
-
-    /// Sends what is said from here on to where `ErrorLog` says.
-    fn send_errors(&self) -> anyhow::Result<()> {
-        if let Some(target) = &self.site.settings().logs.error {
-            send_errors_to(target).context("cannot write the error log")?;
-        }
-        Ok(())
     }
 }
 
@@ -156,14 +152,26 @@ impl Reloading {
         let Some(site) = load(&self.options) else {
             anyhow::bail!("{} does not load", self.what);
         };
-        let new = Serving::new(site)?;
+        let logs = Logs::open(&site.settings().logs, Some(&lock(&self.serving).logs))?;
+        let new = Serving::new(site, logs)?;
         self.reloader.reload(new.site.settings(), new.responder())?;
         // Old rules are taken apart, and old logs written to their end, here and by no worker.
         let old = std::mem::replace(&mut *lock(&self.serving), new);
         drop(old);
-        lock(&self.serving).send_errors()?;
+        match open_error_log(&lock(&self.serving).site) {
+            Ok(Some(log)) => log.install().context("cannot write the error log")?,
+            Ok(None) => {}
+            // `User` may not open what the server could open at its start: that log goes on.
+            Err(error) => report(&format!("{error:#}; the log that is open stays")),
+        }
         Ok(addresses(&self.reloader.addresses()))
     }
+}
+
+/// Opens the file or program that `ErrorLog` names.
+fn open_error_log(site: &Site) -> anyhow::Result<Option<ErrorLog>> {
+    let target = site.settings().logs.error.as_ref();
+    target.map(ErrorLog::open).transpose().context("cannot write the error log")
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
