@@ -22,6 +22,7 @@ mod process;
 mod reader;
 mod report;
 mod rewrite;
+mod script;
 mod sections;
 mod servers;
 
@@ -154,7 +155,6 @@ struct ServerDraft {
     maps: HashMap<Box<[u8]>, Arc<Map>>,
     database: map::DatabaseDraft,
     merge_slashes: Option<bool>,
-    canonical_name: Option<bool>,
     recursion_max: Option<(u32, u32)>,
     sections: sections::SectionLists,
 }

@@ -48,7 +48,7 @@ use crate::index::Candidates;
 use crate::method;
 use crate::outside::{FileKind, Outside};
 use crate::pool::Pool;
-use crate::program::{DirConfig, Program, Server};
+use crate::program::{DirConfig, Naming, Program, RewriteDir, Server};
 use crate::request::Request;
 use crate::response::AddedFields;
 use crate::trace::{Directive, Event, Step};
@@ -59,6 +59,8 @@ pub struct Scratch {
     work: Work,
     hop: Hop,
     host: Vec<u8>,
+    /// The number of the server that the request was for.
+    server: usize,
 }
 
 /// What all phases share.
@@ -127,6 +129,8 @@ struct Hop {
     /// The status so far: 200, or the error whose document this request is for.
     status: u16,
     subrequest: bool,
+    /// A subrequest for the URL-path of the very request that it is made for: it looks no further.
+    repeats: bool,
     /// Whatever the method of the request is, this is a `GET`: a subrequest, or an error document.
     as_get: bool,
     /// `END` was met: no more rewriting.
@@ -158,6 +162,7 @@ impl Hop {
         self.is_handled = false;
         self.status = 200;
         self.subrequest = false;
+        self.repeats = false;
         self.as_get = false;
         self.rewriting_ended = false;
         self.context = None;
@@ -228,6 +233,8 @@ struct Run<'r> {
     host_port: Option<u16>,
     /// What stands for the `Host` field: the authority of an absolute-form target.
     authority: Option<&'r [u8]>,
+    /// What the server calls itself where the request is.
+    naming: Naming,
     work: &'r mut Work,
     /// The directive that decided.
     rule: Option<(Place, Option<Arc<Pool>>)>,
@@ -246,7 +253,7 @@ pub(crate) fn decide<'s>(
     scratch: &'s mut Scratch,
 ) -> Decision<'s> {
     scratch.work.maps.start();
-    let Scratch { work, hop, host } = scratch;
+    let Scratch { work, hop, host, server } = scratch;
     hop.reset();
     host.clear();
     work.request.clear();
@@ -265,7 +272,8 @@ pub(crate) fn decide<'s>(
             (&b""[..], None, None, None)
         }
     };
-    let number = identity::select(program, request.local, host);
+    let number = identity::select(program, request.local, host, path);
+    *server = number;
     hop.set_args(args);
     let mut run = Run {
         program,
@@ -276,6 +284,7 @@ pub(crate) fn decide<'s>(
         host,
         host_port,
         authority,
+        naming: program.servers[number].base.naming,
         work,
         rule: None,
         has_first: false,
@@ -303,7 +312,8 @@ pub(crate) fn decide<'s>(
         Answer::Status(status) => Outcome::Status(status),
         Answer::Text(status) => Outcome::Text { status, text: &work.answer },
         Answer::File(status) => Outcome::File { status, path: &hop.filename },
-        Answer::Options | Answer::Server => Outcome::Status(200),
+        // A rule can leave its status to a request that it then lets go on.
+        Answer::Options | Answer::Server => Outcome::Status(hop.status),
     };
     Decision { outcome, rule, fields: AddedFields::new(&work.always, &hop.fields) }
 }
@@ -362,6 +372,15 @@ impl<'r> Run<'r> {
     /// All phases before the handler; a subrequest that only looks ends here. `Ok` says whether the
     /// handler takes path info.
     fn prepare(&mut self, hop: &mut Hop) -> Result<bool, End> {
+        let naming = self.naming;
+        let result = self.run_phases(hop);
+        if hop.subrequest {
+            self.naming = naming;
+        }
+        result
+    }
+
+    fn run_phases(&mut self, hop: &mut Hop) -> Result<bool, End> {
         self.note(None, |_| Event::Path {
             path: hop.uri.clone(),
             query: hop.has_args.then(|| hop.args.clone()),
@@ -369,6 +388,7 @@ impl<'r> Run<'r> {
         let config = self.location_config(hop);
         self.add_vary(hop);
         hop.config = config.shared();
+        self.naming = config.get().naming;
         if let Translated::End(end) = self.translate(hop, &config) {
             return Err(end);
         }
@@ -383,6 +403,7 @@ impl<'r> Run<'r> {
         let config = self.map_to_storage(hop).map_err(End::Status)?;
         self.add_vary(hop);
         hop.config = config.shared();
+        self.naming = config.get().naming;
         self.note(None, |_| Event::File {
             path: hop.filename.clone(),
             kind: match hop.kind {
@@ -403,6 +424,9 @@ impl<'r> Run<'r> {
 
     /// From URL-path to file path.
     fn translate(&mut self, hop: &mut Hop, config: &Config<'_>) -> Translated {
+        if config.get().rewrite.as_ref().is_some_and(RewriteDir::is_on) {
+            self.set_script_env(hop);
+        }
         match self.rewrite_server(hop, config) {
             Translated::Declined => {}
             done => {

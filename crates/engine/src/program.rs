@@ -25,7 +25,7 @@ pub(crate) use access::{
     RequireTest, Requirement,
 };
 pub(crate) use alias::{AliasList, AliasMatcher, AliasRule};
-pub(crate) use directory::{DirConfig, Options, Override, RewriteDir};
+pub(crate) use directory::{DirConfig, Naming, Options, Override, RewriteDir};
 pub(crate) use edit::{Action, Edit, EditCondition, EditList, Edits, Piece, Replacement, Value};
 pub(crate) use environment::{Attribute, EnvChange, EnvRule, EnvRules, EnvTest, FixedEnv};
 pub(crate) use error_document::{Document, DocumentKind, ErrorDocument};
@@ -81,6 +81,8 @@ pub(crate) struct Server {
     /// The addresses of `<VirtualHost …>`; none for the main server.
     pub(crate) addresses: Vec<Address>,
     pub(crate) document_root: Option<Str>,
+    /// `ServerPath`: requests without a host that begin with it are for this server.
+    pub(crate) path: Option<Str>,
     /// The configuration outside all sections.
     pub(crate) base: DirConfig,
     pub(crate) locations: Vec<Part<Section>>,
@@ -96,8 +98,6 @@ pub(crate) struct Server {
     /// The number of its database.
     pub(crate) database: usize,
     pub(crate) merge_slashes: bool,
-    /// `UseCanonicalName On`.
-    pub(crate) canonical_name: bool,
     /// `AccessFileName`; none for the usual one.
     pub(crate) access_names: Vec<Str>,
     /// `LimitInternalRecursion`: internal redirects, subrequests.

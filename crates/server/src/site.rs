@@ -101,7 +101,7 @@ impl Respond for SiteResponder {
 
     fn note(&mut self, answered: &Answered<'_>, peer: &Peer) {
         // A request that could not be read has been decided by nobody.
-        let logged = answered.head.map(|_| self.site.logged(peer.local, &self.scratch));
+        let logged = answered.head.map(|_| self.site.logged(&self.scratch));
         let rule = if logged.is_some() { &self.rule } else { "" };
         self.lines.log(&Exchange { answered, peer, logged, rule });
     }

@@ -7,6 +7,7 @@ use milepost_syntax::Word;
 
 use super::report::{Finding, show};
 use super::{Builder, Context, Directive};
+use crate::decision::Place;
 use crate::index::Filing;
 use crate::pattern::Pattern;
 use crate::pool::Str;
@@ -236,6 +237,13 @@ impl AliasDraft {
     pub(super) fn push(&mut self, rule: AliasRule, filing: Filing) {
         self.rules.push(rule);
         self.filings.push(filing);
+    }
+
+    /// Makes the last rule answer 403, if it stands at `place`.
+    pub(super) fn refuse_last(&mut self, place: Place) {
+        if let Some(last) = self.rules.last_mut().filter(|last| last.place == place) {
+            last.status = 403;
+        }
     }
 
     /// The list, if there is a rule in it.

@@ -165,7 +165,11 @@ impl Builder<'_> {
         }
     }
 
-    pub(super) fn use_canonical_name(&mut self, directive: &Directive<'_>, context: &Context<'_>) {
+    pub(super) fn use_canonical_name(
+        &mut self,
+        directive: &Directive<'_>,
+        context: &mut Context<'_>,
+    ) {
         if let Some(words) = self.words(directive, 1, 1, "UseCanonicalName On|Off|DNS") {
             let on = match words[0].text.to_ascii_lowercase().as_slice() {
                 b"on" => true,
@@ -182,7 +186,28 @@ impl Builder<'_> {
                     return self.report_at(directive, words[0].at, words[0].len, finding);
                 }
             };
-            self.servers[context.server].canonical_name = Some(on);
+            context.dir.config.naming.canonical = Some(on);
+        }
+    }
+
+    pub(super) fn use_physical_port(
+        &mut self,
+        directive: &Directive<'_>,
+        context: &mut Context<'_>,
+    ) {
+        let on = self.flag(directive);
+        let naming = &mut context.dir.config.naming;
+        naming.physical_port = on.or(naming.physical_port);
+    }
+
+    /// `ServerPath URL-path`
+    pub(super) fn server_path(&mut self, directive: &Directive<'_>, context: &Context<'_>) {
+        if !self.server_only(directive, context) {
+            return;
+        }
+        if let Some(words) = self.words(directive, 1, 1, "ServerPath URL-path") {
+            let path = self.word(directive, &words[0]);
+            self.servers[context.server].server.path = Some(path);
         }
     }
 

@@ -48,6 +48,8 @@ impl Builder<'_> {
             b"rewriteoptions" => self.rewrite_options(directive, context),
             b"alias" => self.alias(directive, context),
             b"aliasmatch" => self.alias_match(directive, context),
+            b"scriptalias" => self.script_alias(directive, context, Self::alias),
+            b"scriptaliasmatch" => self.script_alias(directive, context, Self::alias_match),
             b"aliaspreservepath" => self.alias_preserve_path(directive, context),
             b"header" => self.header(directive, context),
             b"requestheader" => self.request_header(directive, context),
@@ -82,6 +84,8 @@ impl Builder<'_> {
             b"serveradmin" => self.server_admin(directive),
             b"documentroot" => self.document_root(directive, context),
             b"usecanonicalname" => self.use_canonical_name(directive, context),
+            b"usecanonicalphysicalport" => self.use_physical_port(directive, context),
+            b"serverpath" => self.server_path(directive, context),
             b"mergeslashes" => self.merge_slashes(directive, context),
             b"allowencodedslashes" => self.allow_encoded_slashes(directive, context),
             b"acceptpathinfo" => self.accept_path_info(directive, context),
@@ -173,6 +177,8 @@ impl Builder<'_> {
             | b"documentroot"
             | b"alias"
             | b"aliasmatch"
+            | b"scriptalias"
+            | b"scriptaliasmatch"
             | b"rewritemap"
             | b"dbdriver"
             | b"dbdparams"
@@ -192,7 +198,9 @@ impl Builder<'_> {
             | b"limitinternalrecursion"
             | b"mergeslashes"
             | b"allowencodedslashes"
-            | b"usecanonicalname" => false,
+            | b"usecanonicalname"
+            | b"usecanonicalphysicalport"
+            | b"serverpath" => false,
             lower => match harmless::class(lower) {
                 None => return true,
                 Some(Class::Server) => false,
@@ -327,6 +335,8 @@ const DONE: &[&str] = &[
     "RewriteOptions",
     "Alias",
     "AliasMatch",
+    "ScriptAlias",
+    "ScriptAliasMatch",
     "AliasPreservePath",
     "Require",
     "AuthMerging",
@@ -351,6 +361,8 @@ const DONE: &[&str] = &[
     "ServerAdmin",
     "DocumentRoot",
     "UseCanonicalName",
+    "UseCanonicalPhysicalPort",
+    "ServerPath",
     "MergeSlashes",
     "AllowEncodedSlashes",
     "AcceptPathInfo",

@@ -86,7 +86,6 @@ const TABLES: &[(Class, &[&str])] = &[
             "traceenable",
             "typesconfig",
             "unsafealtsvc",
-            "usecanonicalphysicalport",
         ],
     ),
     (

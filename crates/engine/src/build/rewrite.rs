@@ -474,8 +474,13 @@ impl RuleOptions {
                 self.extra().escape.except = Some(pool.add(value));
                 return Ok(());
             }
-            // The handler and the type do not change where a request goes.
-            b"h" | b"handler" | b"t" | b"type" => return Ok(()),
+            // There is one handler, for files.
+            b"h" | b"handler" => return Ok(()),
+            b"t" | b"type" => {
+                let text = pool.add(value);
+                self.extra().effects.push(Effect::Type(text));
+                return Ok(());
+            }
             [b'd', ..] => Flags::DISCARD_PATH_INFO,
             _ => {
                 return Err(Finding::error(format!("unknown flag {}", show(name)))

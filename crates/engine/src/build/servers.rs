@@ -38,7 +38,6 @@ impl Builder<'_> {
             maps,
             database,
             merge_slashes,
-            canonical_name,
             recursion_max,
             sections,
         } = draft;
@@ -59,7 +58,6 @@ impl Builder<'_> {
         server.base = DirConfig { redirects: Vec::new(), env_if: Vec::new(), ..own };
         server.rewrite_options = rewrite_options.unwrap_or_default();
         server.merge_slashes = merge_slashes.unwrap_or(true);
-        server.canonical_name = canonical_name.unwrap_or(false);
         server.recursion_max = recursion_max.unwrap_or(RECURSION_MAX);
         let Some(main) = main else { return server };
         if server.document_root.is_none() {
@@ -87,9 +85,6 @@ impl Builder<'_> {
         }
         if merge_slashes.is_none() {
             server.merge_slashes = main.merge_slashes;
-        }
-        if canonical_name.is_none() {
-            server.canonical_name = main.canonical_name;
         }
         if recursion_max.is_none() {
             server.recursion_max = main.recursion_max;

@@ -26,10 +26,6 @@ impl Run<'_> {
 
     /// `-U` and `-F`: whether the subrequest would be answered well.
     pub(super) fn is_reachable(&mut self, hop: &Hop, ahead: Ahead, target: &[u8]) -> bool {
-        // A look at what is already being looked at would never end.
-        if target.is_empty() || hop.subrequest && target == hop.uri {
-            return false;
-        }
         let Some((sub, status)) = self.subrequest(hop, ahead, target) else { return false };
         match ahead {
             Ahead::Url => status < 400,
@@ -40,7 +36,11 @@ impl Run<'_> {
 
     /// Runs a subrequest up to its handler. `None` when that is too deep.
     fn subrequest(&mut self, hop: &Hop, ahead: Ahead, target: &[u8]) -> Option<(Hop, u16)> {
-        if target.is_empty() || self.subrequests >= self.server.recursion_max.1 {
+        // A look at what is already being looked at would never end: `subreq_ok`.
+        if target.is_empty()
+            || hop.subrequest && hop.repeats
+            || self.subrequests >= self.server.recursion_max.1
+        {
             return None;
         }
         let mut sub = self.new_subrequest(hop);
@@ -56,7 +56,10 @@ impl Run<'_> {
                 let (path, args) = super::target::split_query(target);
                 sub.set_args(args);
                 match self.set_path(&mut sub, path) {
-                    Ok(()) => self.prepare(&mut sub).err(),
+                    Ok(()) => {
+                        sub.repeats = sub.uri == hop.uri;
+                        self.prepare(&mut sub).err()
+                    }
                     Err(status) => Some(End::Status(status)),
                 }
             }

@@ -54,6 +54,10 @@ impl<'r> Run<'r> {
         for list in &server.path_aliases {
             let pool = list.pool(&self.program.pool);
             let Some(found) = self.find_alias(&list.value, pool, &hop.uri) else { continue };
+            if found.rule.status != 0 {
+                self.rule = Some((found.rule.place, list.own_text().cloned()));
+                return Translated::End(End::Status(found.rule.status));
+            }
             self.map_alias(hop, &found, pool);
             return Translated::Done;
         }

@@ -9,6 +9,7 @@
 //! `modules/http/http_protocol.c`, `ap_send_error_response`.
 
 use super::edit::{Stage, Target, TooLong};
+use super::rewrite::FORCED_TYPE;
 use super::{Config, End, Hop, Run, has_control};
 use crate::program::{Document, DocumentKind};
 
@@ -157,6 +158,7 @@ impl Run<'_> {
         let mut value = self.take_buffer();
         let kept = hop.fields.get(name).map(|kept| value.extend_from_slice(kept)).is_some();
         hop.fields.clear();
+        hop.notes.clear();
         if kept {
             hop.fields.set(name, &value);
         }
@@ -181,9 +183,17 @@ impl Run<'_> {
                 if answer == Answer::Options {
                     hop.fields.set(b"Allow", ALLOWED);
                 }
+                // The type of the content is known before anything changes it.
+                if let Some(media_type) = hop.notes.get(FORCED_TYPE) {
+                    hop.fields.set(b"Content-Type", media_type);
+                }
                 // A change that fails ends the changes of its list, and that is all.
                 let _ = self.run_edits(hop, &edits.always, Target::Always, late);
                 let _ = self.run_edits(hop, &edits.success, Target::Success, late);
+                // A response has one type, and it is the last that was said.
+                if hop.fields.get(b"Content-Type").is_some() {
+                    self.work.always.remove(b"Content-Type");
+                }
             }
             Answer::Redirect(_) | Answer::Status(_) | Answer::Text(_) => {
                 // What was set for any response stays, out of reach; what was set for success goes.
@@ -202,9 +212,16 @@ impl Run<'_> {
             }
         }
         self.unify_vary(hop);
+        let redirect = matches!(answer, Answer::Redirect(_));
+        // A `Location` of `Header always` stands before the one of the redirect, and counts.
+        if redirect && let Some(location) = self.work.always.get(b"Location") {
+            hop.fields.set(b"Location", &self.work.answer);
+            self.work.answer.clear();
+            self.work.answer.extend_from_slice(location);
+            self.work.always.remove(b"Location");
+        }
         let fields = self.work.always.iter().chain(hop.fields.iter());
         let location = &self.work.answer[..];
-        let redirect = matches!(answer, Answer::Redirect(_));
         // A field value with a control byte never leaves httpd either (AH02430).
         if fields.map(|(_, value)| value).any(has_control) || redirect && has_control(location) {
             self.work.always.clear();

@@ -34,6 +34,23 @@ impl Run<'_> {
         self.put_buffer(path);
     }
 
+    /// `SCRIPT_URL` and `SCRIPT_URI`: the path of the request that the client sent, and its URL. mod_rewrite
+    /// sets them where it is on, whether it has rules or not.
+    pub(super) fn set_script_env(&mut self, hop: &mut Hop) {
+        if hop.subrequest || hop.rewriting_ended || hop.uri.first() != Some(&b'/') {
+            return;
+        }
+        let mut url = self.take_buffer();
+        let mut path = self.take_buffer();
+        path.extend_from_slice(hop.env.get(b"REDIRECT_SCRIPT_URL").unwrap_or(&hop.uri));
+        self.write_self_url(&mut url);
+        url.extend_from_slice(&path);
+        hop.env.set(b"SCRIPT_URL", &path);
+        hop.env.set(b"SCRIPT_URI", &url);
+        self.put_buffer(path);
+        self.put_buffer(url);
+    }
+
     /// `SetEnv` and `PassEnv`.
     pub(super) fn set_fixed_env(&mut self, hop: &mut Hop, config: &Config<'_>) {
         if let Some(env) = &config.get().env {

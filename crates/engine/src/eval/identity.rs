@@ -12,8 +12,8 @@ use crate::program::{Address, Program, Server};
 use crate::request::Scheme;
 use crate::wildcard;
 
-/// Returns the number of the server for a request that came in at `local` and names `host`.
-pub(super) fn select(program: &Program, local: SocketAddr, host: &[u8]) -> usize {
+/// Returns the number of the server for a request for `path` that came in at `local` and names `host`.
+pub(super) fn select(program: &Program, local: SocketAddr, host: &[u8], path: &[u8]) -> usize {
     if program.servers.len() == 1 {
         return 0;
     }
@@ -30,12 +30,28 @@ pub(super) fn select(program: &Program, local: SocketAddr, host: &[u8]) -> usize
     // Virtual hosts of this very address hide those of `*`.
     let servers = &program.servers;
     let exact = program.hosts.by_address && servers[1..].iter().any(|server| fits(server, true));
+    if host.is_empty() {
+        let has_path = |server: &Server| {
+            server.path.is_some_and(|own| begins_with(path, program.pool.get(own)))
+        };
+        let found = (1..servers.len())
+            .find(|&number| fits(&servers[number], exact) && has_path(&servers[number]));
+        if let Some(number) = found {
+            return number;
+        }
+    }
     let named =
         program.hosts.find(&program.pool, host, |number| fits(&servers[number as usize], exact));
     match named {
         Some(number) => number as usize,
         None => (1..servers.len()).find(|&number| fits(&servers[number], exact)).unwrap_or(0),
     }
+}
+
+/// Whether `path` begins with whole segments.
+fn begins_with(path: &[u8], start: &[u8]) -> bool {
+    path.strip_prefix(start)
+        .is_some_and(|rest| start.ends_with(b"/") || matches!(rest.first(), None | Some(b'/')))
 }
 
 /// Whether a server's name or one of its aliases is `host`, which is in lower case.
@@ -49,7 +65,7 @@ impl Run<'_> {
     pub(super) fn write_server_name(&self, out: &mut Vec<u8>) {
         let configured = self.server.name.map(|name| self.program.pool.get(name.host));
         match configured {
-            Some(name) if self.server.canonical_name || self.host.is_empty() => {
+            Some(name) if self.naming.canonical == Some(true) || self.host.is_empty() => {
                 out.extend_from_slice(name)
             }
             _ if !self.host.is_empty() => {
@@ -67,10 +83,12 @@ impl Run<'_> {
         let configured = self.server.name.and_then(|name| name.port);
         // The port of the Host field is lost on the way to internal redirects and subrequests.
         let first = self.redirects == 0 && self.subrequests == 0;
-        let port = if self.server.canonical_name {
-            configured
+        let physical = Some(self.request.local.port());
+        let physical = physical.filter(|_| self.naming.physical_port == Some(true));
+        let port = if self.naming.canonical == Some(true) {
+            configured.or(physical)
         } else {
-            self.host_port.filter(|_| first).or(configured)
+            self.host_port.filter(|_| first).or(physical).or(configured)
         };
         port.unwrap_or(self.default_port())
     }

@@ -1,8 +1,6 @@
 //! What a log line shows of the request that was decided last.
 
-use std::net::SocketAddr;
-
-use super::{Scratch, identity};
+use super::Scratch;
 use crate::site::Site;
 
 /// The last decision that a scratch was used for, as its log shows it.
@@ -14,10 +12,9 @@ pub struct Logged<'s> {
 }
 
 impl Site {
-    /// Looks back at the request that `scratch` has decided, which came in at `local`.
-    pub fn logged<'s>(&'s self, local: SocketAddr, scratch: &'s Scratch) -> Logged<'s> {
-        let server = identity::select(self.program(), local, &scratch.host);
-        Logged { site: self, scratch, server }
+    /// Looks back at the request that `scratch` has decided.
+    pub fn logged<'s>(&'s self, scratch: &'s Scratch) -> Logged<'s> {
+        Logged { site: self, scratch, server: scratch.server }
     }
 }
 
@@ -40,8 +37,9 @@ impl<'s> Logged<'s> {
 
     /// The name that the request used, unless `UseCanonicalName` says otherwise.
     pub fn requested_name(&self) -> Option<&'s [u8]> {
-        let canonical = self.site.program().servers[self.server].canonical_name;
-        if canonical || self.scratch.host.is_empty() {
+        let config = self.scratch.hop.config.as_deref();
+        let config = config.unwrap_or(&self.site.program().servers[self.server].base);
+        if config.naming.canonical == Some(true) || self.scratch.host.is_empty() {
             self.server_name()
         } else {
             Some(&self.scratch.host)

@@ -14,6 +14,9 @@ use crate::pool::Pool;
 use crate::program::{Effect, Flags, Part, RewriteDir, RewriteList, RewriteRule, Substitution};
 use crate::trace::Event;
 
+/// The note that keeps the type of `T=`.
+pub(super) const FORCED_TYPE: &[u8] = b"rewrite-forced-mimetype";
+
 /// Rounds of `N` that end in a 500, unless the flag names another number.
 const ROUNDS_MAX: u32 = 32_000;
 
@@ -466,20 +469,22 @@ impl Run<'_> {
     /// `E=` and `CO=`.
     fn effects(&mut self, effects: &[Effect], hop: &mut Hop, backrefs: Backrefs<'_>) {
         for effect in effects {
-            let (Effect::Env(text) | Effect::Cookie(text)) = effect;
+            let (Effect::Env(text) | Effect::Cookie(text) | Effect::Type(text)) = effect;
             let template = backrefs.pool.get(*text);
             let mut expanded = self.take_buffer();
             self.expand(hop, template, backrefs, None, &mut expanded, &mut Origins::default());
-            if matches!(effect, Effect::Cookie(_)) {
-                self.set_cookie(&expanded);
-            } else if let Some(name) = expanded.strip_prefix(b"!") {
-                hop.env.remove(name);
-            } else {
-                let (name, value) = match memchr::memchr(b':', &expanded) {
-                    Some(colon) => (&expanded[..colon], &expanded[colon + 1..]),
-                    None => (&expanded[..], &b""[..]),
-                };
-                hop.env.set(name, value);
+            match effect {
+                Effect::Cookie(_) => self.set_cookie(&expanded),
+                Effect::Type(_) if expanded.is_empty() => {}
+                Effect::Type(_) => {
+                    expanded.make_ascii_lowercase();
+                    hop.notes.set(FORCED_TYPE, &expanded);
+                }
+                Effect::Env(_) => match memchr::memchr(b':', &expanded) {
+                    _ if expanded.first() == Some(&b'!') => hop.env.remove(&expanded[1..]),
+                    Some(colon) => hop.env.set(&expanded[..colon], &expanded[colon + 1..]),
+                    None => hop.env.set(&expanded, b""),
+                },
             }
             self.put_buffer(expanded);
         }

@@ -18,7 +18,7 @@ pub(crate) struct AliasRule {
     pub(crate) matcher: AliasMatcher,
     /// URL, URL-path or file path; empty for a status without `Location`.
     pub(crate) target: Str,
-    /// The status of a redirect; 0 for an alias.
+    /// The status of a redirect; 0 for an alias, 403 for one to scripts.
     pub(crate) status: u16,
     pub(crate) place: Place,
 }

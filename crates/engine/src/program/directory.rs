@@ -35,6 +35,8 @@ pub(crate) struct DirConfig {
     pub(crate) encoded_slashes: Option<EncodedSlashes>,
     /// `AllowOverride`, `AllowOverrideList`
     pub(crate) allow_override: Option<Arc<Override>>,
+    /// `UseCanonicalName`, `UseCanonicalPhysicalPort`
+    pub(crate) naming: Naming,
     /// `AcceptPathInfo`
     pub(crate) path_info: Option<bool>,
     /// `SetEnvIf` and its relatives.
@@ -69,6 +71,22 @@ pub(crate) struct RewriteDir {
     pub(crate) options: Option<RewriteOptions>,
     /// The path of the section, which patterns do not see. Ends in `/`.
     pub(crate) directory: Arc<[u8]>,
+}
+
+/// What a server calls itself in URLs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Naming {
+    /// `UseCanonicalName On`: as `ServerName` says, and not as the request does.
+    pub(crate) canonical: Option<bool>,
+    /// `UseCanonicalPhysicalPort On`: where no port is said, that of the connection.
+    pub(crate) physical_port: Option<bool>,
+}
+
+impl Naming {
+    fn merge(&mut self, over: Naming) {
+        self.canonical = over.canonical.or(self.canonical);
+        self.physical_port = over.physical_port.or(self.physical_port);
+    }
 }
 
 /// What `.htaccess` files may say.
@@ -158,6 +176,7 @@ impl DirConfig {
         if over.allow_override.is_some() {
             self.allow_override.clone_from(&over.allow_override);
         }
+        self.naming.merge(over.naming);
         self.path_info = over.path_info.or(self.path_info);
         self.env_if.extend(over.env_if.iter().cloned());
         if let Some(env) = &over.env {

@@ -62,6 +62,8 @@ pub(crate) enum Effect {
     Env(Str),
     /// `CO=name:value:domain…`, the whole text to be expanded.
     Cookie(Str),
+    /// `T=type`, to be expanded.
+    Type(Str),
 }
 
 /// Which bytes of a backreference `B` escapes.
