@@ -14,6 +14,8 @@ use crate::target::Target;
 
 /// From this share of a core on, a worker's own speed decides what is measured.
 const BUSY_SHARE_MAX: f64 = 0.9;
+/// Shortest run of which a share of a core says anything: setting up takes most of a shorter one.
+const BUSY_SECONDS_MIN: f64 = 0.1;
 
 /// An open loop that sent less than this share of its rate did not do what was asked.
 const RATE_SHARE_MIN: f64 = 0.99;
@@ -126,7 +128,7 @@ fn warnings(plan: &Plan, report: &Report, sent: u64) -> Vec<Warning> {
         warnings.push(Warning { kind, message, advice: advice.to_owned() });
     };
     let busy = report.generator.busiest_thread;
-    if busy > BUSY_SHARE_MAX {
+    if busy > BUSY_SHARE_MAX && report.seconds >= BUSY_SECONDS_MIN {
         warn(
             WarningKind::GeneratorSaturated,
             format!(
