@@ -13,6 +13,7 @@ needs=(
     "nginx      nginx-light    run the lab's configurations"
     "ab         apache2-utils  be served as HTTP/1.0"
     "wrk        wrk            be served on many connections"
+    "siege      siege          hold our front end against it"
     "curl       curl           be served as by a user"
     "chromium   chromium       render the report"
     "setsid     util-linux     find what a test left running"

@@ -28,6 +28,8 @@ pub(crate) enum Command {
     Load(commands::load::Args),
     /// Put load on a server as ab does; `milepost ab -h` lists its options
     Ab(commands::drop_in::Args),
+    /// Put load on a server as siege does; `milepost siege -h` lists its options
+    Siege(commands::drop_in::Args),
     /// Run experiments on real servers.
     Lab(commands::lab::Args),
 }

@@ -20,6 +20,7 @@ fn main() -> ExitCode {
         Command::Explain(args) => commands::explain::run(args),
         Command::Load(args) => commands::load::run(args),
         Command::Ab(args) => commands::drop_in::run(Program::Ab, &args),
+        Command::Siege(args) => commands::drop_in::run(Program::Siege, &args),
         Command::Lab(args) => commands::lab::run(args),
     };
     outcome.unwrap_or_else(|error| {

@@ -44,8 +44,10 @@ pub struct Browsing {
     pub cookies: bool,
     /// Whether the images, style sheets, scripts and frames of an HTML page are requested too.
     pub page_elements: bool,
-    /// What is answered to a 401 that asks for basic authentication.
-    pub login: Option<Login>,
+    /// Hosts that no page element is requested from.
+    pub skipped_hosts: Vec<String>,
+    /// What is answered to a 401 that asks for basic authentication: the first that is for its realm.
+    pub logins: Vec<Login>,
 }
 
 /// Credentials for basic authentication.
@@ -75,8 +77,8 @@ pub(crate) enum Step {
 #[derive(Debug, Default)]
 pub(crate) struct Visit {
     jar: Jar,
-    /// Authorities that asked for the login.
-    logged_in: Vec<String>,
+    /// Authorities that asked for a login, and which of those of the plan they got.
+    logged_in: Vec<(String, usize)>,
     /// Redirects in a row so far.
     redirects: u32,
     /// Digests of what was requested in this chain of redirects, as it went over the wire.
@@ -119,8 +121,8 @@ impl Visit {
     pub(crate) fn dress(&self, target: &Target, browsing: &Browsing) -> Option<Target> {
         let (host, path) = place(target);
         let cookie = self.jar.field(&host, &path, SystemTime::now());
-        let login = browsing.login.as_ref();
-        let credentials = login.filter(|_| self.logged_in.contains(&target.authority));
+        let login = self.logged_in.iter().find(|(authority, _)| *authority == target.authority);
+        let credentials = login.and_then(|(_, login)| browsing.logins.get(*login));
         if cookie.is_none() && credentials.is_none() {
             return None;
         }
@@ -179,15 +181,14 @@ impl Visit {
             };
         }
         if status == 401
-            && let Some(login) = &browsing.login
-            && !self.logged_in.contains(&target.authority)
-            && asks_for(head, login)
+            && !self.logged_in.iter().any(|(authority, _)| *authority == target.authority)
+            && let Some(login) = browsing.logins.iter().position(|login| asks_for(head, login))
         {
-            self.logged_in.push(target.authority.clone());
+            self.logged_in.push((target.authority.clone(), login));
             return Step::Next(Box::new(target.clone()));
         }
         if browsing.page_elements && status == 200 && self.elements.is_empty() && is_page(head) {
-            self.find_elements(target, content);
+            self.find_elements(browsing, target, content);
         }
         match self.elements.pop_front() {
             Some(next) => {
@@ -232,11 +233,14 @@ impl Visit {
         Ok(next)
     }
 
-    fn find_elements(&mut self, page: &Target, content: &[u8]) {
+    fn find_elements(&mut self, browsing: &Browsing, page: &Target, content: &[u8]) {
         let uri = page.uri();
         for reference in page::elements(&String::from_utf8_lossy(content)) {
             // A browser leaves out what it cannot load, and so does this.
             let Ok(mut element) = at(page, &resolve(&uri, &reference)) else { continue };
+            if browsing.skipped_hosts.iter().any(|host| *host == place(&element).0) {
+                continue;
+            }
             "GET".clone_into(&mut element.method);
             element.content = Arc::default();
             self.elements.push_back(Box::new(element));

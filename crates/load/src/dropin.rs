@@ -16,6 +16,7 @@ mod ab;
 mod getopt;
 mod note;
 mod sample;
+mod siege;
 
 use std::io;
 use std::path::Path;
@@ -27,6 +28,8 @@ use crate::control::Control;
 pub enum Program {
     /// ApacheBench.
     Ab,
+    /// Siege.
+    Siege,
 }
 
 /// Files, environment and terminal of the process.
@@ -45,6 +48,16 @@ pub trait Outside: Sync {
     /// As the system reports them.
     fn write(&self, path: &Path, text: &str) -> io::Result<()>;
 
+    /// Adds to the end of a file, which is made if there is none.
+    ///
+    /// # Errors
+    ///
+    /// As the system reports them.
+    fn append(&self, path: &Path, text: &str) -> io::Result<()>;
+
+    /// Reads a variable of the environment.
+    fn variable(&self, name: &str) -> Option<String>;
+
     /// Prints to stdout, at once. Whoever stopped reading stops the run by its control.
     fn out(&self, text: &str);
 
@@ -54,13 +67,14 @@ pub trait Outside: Sync {
 
 impl Program {
     /// All of them.
-    pub const ALL: [Self; 1] = [Self::Ab];
+    pub const ALL: [Self; 2] = [Self::Ab, Self::Siege];
 
     /// The name of the program that it stands in for.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Ab => "ab",
+            Self::Siege => "siege",
         }
     }
 
@@ -75,6 +89,17 @@ impl Program {
     pub fn run(self, words: &[String], outside: &dyn Outside, control: &Control) -> u8 {
         match self {
             Self::Ab => ab::run(words, outside, control),
+            Self::Siege => siege::run(words, outside, control),
         }
     }
+}
+
+/// The report of a run that did nothing.
+#[cfg(test)]
+fn empty_report() -> crate::report::Report {
+    let (length, cpu, cpu_max) = Default::default();
+    let record = crate::record::Record::new();
+    let measured = crate::summary::Measured { record, length, cpu, cpu_max };
+    let plan = crate::plan::Plan::new(Vec::new());
+    crate::summary::report(&plan, 1, None, measured, crate::report::Ended::Requests, None)
 }

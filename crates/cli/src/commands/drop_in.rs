@@ -1,9 +1,11 @@
-//! `milepost ab`, and the same by the name of the program: a link called `ab` to the binary is ab.
+//! `milepost ab` and `milepost siege`, and the same by the name of the program: a link called `ab` to
+//! the binary is ab.
 //!
 //! What the program does is the business of the load library; here it gets its words, its files and
 //! its terminal. The first SIGINT or SIGTERM ends the run early and the report is still printed.
 
 use std::ffi::OsString;
+use std::fs::OpenOptions;
 use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -86,6 +88,14 @@ impl Outside for Terminal {
 
     fn write(&self, path: &Path, text: &str) -> io::Result<()> {
         std::fs::write(path, text)
+    }
+
+    fn append(&self, path: &Path, text: &str) -> io::Result<()> {
+        OpenOptions::new().create(true).append(true).open(path)?.write_all(text.as_bytes())
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        std::env::var(name).ok()
     }
 
     fn out(&self, text: &str) {

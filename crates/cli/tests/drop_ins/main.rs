@@ -7,3 +7,4 @@
 mod ab;
 mod program;
 mod server;
+mod siege;

@@ -2,8 +2,13 @@
 
 use super::*;
 
-const REDIRECTS: Browsing =
-    Browsing { redirects_max: 3, cookies: true, page_elements: true, login: None };
+const REDIRECTS: Browsing = Browsing {
+    redirects_max: 3,
+    cookies: true,
+    page_elements: true,
+    skipped_hosts: Vec::new(),
+    logins: Vec::new(),
+};
 
 #[test]
 fn a_redirect_leads_to_its_location() {
@@ -84,11 +89,11 @@ fn through_a_proxy_the_whole_uri_is_asked_for() {
 #[test]
 fn a_login_answers_the_question_once() {
     let login = |realm: Option<&str>| Browsing {
-        login: Some(Login {
+        logins: vec![Login {
             user: "Aladdin".into(),
             password: "open sesame".into(),
             realm: realm.map(str::to_owned),
-        }),
+        }],
         ..Browsing::default()
     };
     let ask = |visit: &mut Visit, browsing: &Browsing, head: &str| {
@@ -123,6 +128,12 @@ fn the_elements_of_a_page_come_one_after_the_other() {
     let second = step(&mut visit, &moved, 404, head, html).unwrap();
     assert_eq!(shown(&second), "GET http://o/s.js", "https is left out");
     assert!(step(&mut visit, &second, 200, "Content-Type: text/javascript", "").is_none());
+
+    let mut browsing = REDIRECTS;
+    browsing.skipped_hosts = vec!["h".into()];
+    let only_other =
+        visit.step(&browsing, &page, 200, b"\r\nContent-Type: text/html\r\n", html.as_bytes());
+    assert!(matches!(only_other, Step::Next(next) if shown(&next) == "GET http://o/s.js"));
 
     let encoded = "Content-Type: text/html\r\nContent-Encoding: gzip";
     assert!(step(&mut Visit::default(), &page, 200, encoded, html).is_none());

@@ -36,6 +36,24 @@ pub(super) fn notes(report: &Report, program: &str, asked: bool) -> String {
     text
 }
 
+/// Response times in more than siege's two digits after the second.
+pub(super) fn times(report: &Report) -> String {
+    let times = &report.response_ns;
+    let (Some(mean), Some(half), Some(most), Some(max)) =
+        (times.mean, times.p50, times.p99, times.max)
+    else {
+        return String::new();
+    };
+    let millis = |nanos: f64| nanos / 1e6;
+    format!(
+        "milepost: response time mean {:.3} ms, 50 % within {:.3} ms, 99 % within {:.3} ms, longest {:.3} ms\n",
+        millis(mean),
+        millis(half as f64),
+        millis(most as f64),
+        millis(max as f64)
+    )
+}
+
 fn lingering(linger: Linger, program: &str, asked: bool) -> String {
     let Linger { seconds, closed } = linger;
     let is_short = closed && seconds < CLOSED_AT_ONCE.as_secs_f64();

@@ -91,8 +91,8 @@ fn a_login_is_sent_when_it_is_asked_for_and_from_then_on() {
         }
     });
     let mut plan = plan(&peer, 3);
-    plan.browsing.login =
-        Some(Login { user: "Aladdin".into(), password: "open sesame".into(), realm: None });
+    let login = Login { user: "Aladdin".into(), password: "open sesame".into(), realm: None };
+    plan.browsing.logins = vec![login];
     let report = load(&plan);
     assert_eq!(report.statuses.into_iter().collect::<Vec<_>>(), [(200, 3), (401, 1)]);
     let sent: Vec<_> = peer.requests().iter().map(|head| value(head, "Authorization")).collect();

@@ -12,6 +12,7 @@ use milepost_load::dropin::{Outside, Program};
 #[derive(Debug, Default)]
 pub(crate) struct Desk {
     files: Mutex<BTreeMap<PathBuf, String>>,
+    variables: BTreeMap<String, String>,
     out: Mutex<String>,
     err: Mutex<String>,
 }
@@ -28,6 +29,12 @@ impl Desk {
     /// A file that is there.
     pub(crate) fn with(self, name: &str, text: &str) -> Self {
         self.files.lock().unwrap().insert(name.into(), text.to_owned());
+        self
+    }
+
+    /// A variable of the environment.
+    pub(crate) fn with_variable(mut self, name: &str, value: &str) -> Self {
+        self.variables.insert(name.to_owned(), value.to_owned());
         self
     }
 
@@ -62,6 +69,15 @@ impl Outside for Desk {
         }
         self.files.lock().unwrap().insert(path.to_owned(), text.to_owned());
         Ok(())
+    }
+
+    fn append(&self, path: &Path, text: &str) -> io::Result<()> {
+        self.files.lock().unwrap().entry(path.to_owned()).or_default().push_str(text);
+        Ok(())
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        self.variables.get(name).cloned()
     }
 
     fn out(&self, text: &str) {

@@ -9,6 +9,7 @@ mod observer;
 mod open_loop;
 mod peer;
 mod persistence;
+mod siege;
 mod slots;
 mod stop;
 

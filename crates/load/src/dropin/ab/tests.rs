@@ -4,10 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use super::recorder::{Row, Taken};
 use super::*;
-use crate::plan::{Persistence, Plan};
-use crate::record::Record;
-use crate::report::Ended;
-use crate::summary::Measured;
+use crate::plan::Persistence;
 use crate::url::HttpUrl;
 
 const URL: &str = "http://h:8080/a?b";
@@ -170,7 +167,7 @@ fn only_rounding_takes_mean_and_median_apart() {
 fn the_files_have_a_row_for_each_percent_and_each_request() {
     let options = parse("-n 3 -e c.csv -g g.tsv").unwrap();
     let taken = taken(&[30_000_000, 10_000_000, 20_000_000]);
-    let report = empty();
+    let report = crate::dropin::empty_report();
     let began = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
     let outcome = Outcome { options: &options, report: &report, taken: &taken, began };
     let files = files::files(&outcome);
@@ -196,17 +193,10 @@ fn figures(line: &str, millis: &[u64]) -> String {
 fn figures_of(line: &str, nanos: &[u64]) -> String {
     let options = parse(line).unwrap();
     let taken = taken(nanos);
-    let report = empty();
+    let report = crate::dropin::empty_report();
     let began = SystemTime::UNIX_EPOCH;
     let text = text::report(&Outcome { options: &options, report: &report, taken: &taken, began });
     text.split_once("HTML transferred:       0 bytes\n").unwrap().1.to_owned()
-}
-
-/// The report of a run that did nothing.
-fn empty() -> Report {
-    let (length, cpu, cpu_max) = Default::default();
-    let measured = Measured { record: Record::new(), length, cpu, cpu_max };
-    crate::summary::report(&Plan::new(Vec::new()), 1, None, measured, Ended::Requests, None)
 }
 
 fn taken(nanos: &[u64]) -> Taken {
