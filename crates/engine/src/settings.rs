@@ -29,6 +29,12 @@ pub struct Settings {
     pub field_bytes_max: usize,
     /// `ListenBacklog`; default 511.
     pub listen_backlog: i32,
+    /// `MaxRequestWorkers`; default none. It bounds [`Settings::connections_max`].
+    pub requests_max: Option<u32>,
+    /// `AsyncRequestWorkerFactor` in hundredths; default 200.
+    pub async_factor_percent: u32,
+    /// `GracefulShutdownTimeout`; default 0, no limit.
+    pub graceful_timeout: Option<Duration>,
     /// `RequestReadTimeout header=`; default none: `Timeout` is the limit.
     pub head_timeout: Option<ReadTimeout>,
     /// `RequestReadTimeout body=`; default none: `Timeout` is the limit.
@@ -58,6 +64,9 @@ impl Default for Settings {
             fields_max: 100,
             field_bytes_max: 8190,
             listen_backlog: 511,
+            requests_max: None,
+            async_factor_percent: 200,
+            graceful_timeout: None,
             head_timeout: None,
             content_timeout: None,
             pid_file: None,
@@ -66,6 +75,19 @@ impl Default for Settings {
             logs: LogSettings::default(),
             server_admin: None,
         }
+    }
+}
+
+impl Settings {
+    /// How many connections may be open at once: as many as httpd's event MPM takes with the same
+    /// `MaxRequestWorkers`. `None`: as many as the process has descriptors for.
+    ///
+    /// Source: httpd 2.4.71 `docs/manual/mod/event.html`, `AsyncRequestWorkerFactor`.
+    #[must_use]
+    pub fn connections_max(&self) -> Option<usize> {
+        let factor = u64::from(self.async_factor_percent) + 100;
+        let max = u64::from(self.requests_max?) * factor / 100;
+        Some(usize::try_from(max).unwrap_or(usize::MAX).max(1))
     }
 }
 
@@ -90,10 +112,12 @@ impl ReadTimeout {
 }
 
 /// One `Listen` directive. A bare port listens on the IPv6 and the IPv4 wildcard address.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Listen {
     /// The addresses to bind.
     pub addresses: Vec<SocketAddr>,
+    /// The Unix socket to bind, in their place: `Listen unix:/run/milepost.sock`.
+    pub unix: Option<PathBuf>,
     /// The directive, `vhost.conf:3`, for messages about a port that cannot be had.
     pub place: String,
 }

@@ -321,7 +321,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond> Connection<S, R> {
                 }
                 Poll::Pending => {
                     self.input.rest(&self.worker.pool);
-                    if wait == Wait::Request && self.worker.is_stopping() && !last_call {
+                    if wait == Wait::Request && !last_call && self.is_to_leave() {
                         // A request may be on its way that the runtime has not seen yet.
                         last_call = true;
                         self.slot.arm(self.worker.clock.after(Duration::ZERO));
@@ -331,6 +331,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond> Connection<S, R> {
             }
         })
         .await
+    }
+
+    /// Whether an idle connection is to end: the server stops, or others wait for room.
+    fn is_to_leave(&self) -> bool {
+        self.worker.is_stopping() || self.kept > 0 && self.worker.is_crowded()
     }
 
     /// Until when to wait.

@@ -44,6 +44,9 @@ pub(crate) const STOP_GRACE: Duration = Duration::from_secs(10);
 /// How long to wait when the process has no descriptor left for a new connection.
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
+/// How long to wait before looking again whether there is room for another connection.
+pub(crate) const CROWDED_PAUSE: Duration = Duration::from_millis(10);
+
 /// Lines of one log that wait to be written: some seconds of a disk that stands still, at 100,000
 /// requests a second. Beyond it lines are dropped, as waiting would stop the answers too.
 pub(crate) const LOG_WAITING_BYTES_MAX: usize = 32 * 1024 * 1024;
@@ -65,6 +68,7 @@ pub(crate) struct Limits {
     pub(crate) keep_alive_timeout: Duration,
     pub(crate) keep_alive_requests_max: Option<u32>,
     pub(crate) timeout: Duration,
+    pub(crate) connections_max: Option<usize>,
     pub(crate) head_timeout: Option<ReadTimeout>,
     pub(crate) content_timeout: Option<ReadTimeout>,
 }
@@ -81,6 +85,7 @@ impl From<&Settings> for Limits {
             keep_alive_timeout: settings.keep_alive_timeout,
             keep_alive_requests_max: settings.keep_alive_requests_max,
             timeout: settings.timeout,
+            connections_max: settings.connections_max(),
             head_timeout: settings.head_timeout,
             content_timeout: settings.content_timeout,
         }

@@ -9,37 +9,42 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use milepost_engine::Settings;
 use tokio::sync::{mpsc as async_mpsc, watch};
 
-use crate::limits::Limits;
+use crate::endpoint::Endpoint;
+use crate::inherited::Inherited;
+use crate::limits::{Limits, STOP_GRACE};
 use crate::listener::{self, BindError, Bound, Listeners};
 use crate::respond::Respond;
 use crate::site::SiteResponder;
-use crate::worker::{self, Change, MakeResponder};
+use crate::worker::{self, Change, MakeResponder, Message, Stop};
 
 /// A server whose addresses are bound and whose workers do not run yet.
 #[derive(Debug)]
 pub struct Server {
     listeners: Listeners,
     limits: Limits,
+    inherited: Inherited,
 }
 
 /// A server that serves. Dropping it without [`Running::join`] stops it too.
 #[derive(Debug)]
 pub struct Running<R = SiteResponder> {
     workers: Vec<JoinHandle<io::Result<()>>>,
-    stop: watch::Sender<bool>,
+    stop: watch::Sender<Stop>,
     reloader: Reloader<R>,
 }
 
 /// Stops a [`Running`] server, from any thread.
 #[derive(Debug, Clone)]
 pub struct Stopper {
-    stop: watch::Sender<bool>,
+    stop: watch::Sender<Stop>,
 }
 
 /// Changes the configuration of a [`Running`] server, from any thread.
@@ -50,7 +55,8 @@ pub struct Reloader<R = SiteResponder> {
 /// What a reload needs to know of the workers.
 struct State<R> {
     bound: Vec<Bound>,
-    workers: Vec<async_mpsc::UnboundedSender<Change<R>>>,
+    inherited: Inherited,
+    workers: Vec<async_mpsc::UnboundedSender<Message<R>>>,
 }
 
 /// Why a server does not run any more, or never did.
@@ -83,13 +89,31 @@ impl Server {
     /// # Errors
     /// When one of them cannot be had; then none is kept.
     pub fn bind(settings: &Settings, workers: NonZeroUsize) -> Result<Server, BindError> {
-        let listeners = listener::bind(settings, &[], workers)?;
-        Ok(Server { listeners, limits: Limits::from(settings) })
+        Server::bind_with(settings, Inherited::default(), workers)
     }
 
-    /// The addresses, with the ports that were chosen where 0 was asked for.
+    /// As [`Server::bind`], with sockets that were handed over.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn bind_with(
+        settings: &Settings,
+        inherited: Inherited,
+        workers: NonZeroUsize,
+    ) -> Result<Server, BindError> {
+        let listeners = listener::bind(settings, &[], &inherited, workers)?;
+        Ok(Server { listeners, limits: Limits::from(settings), inherited })
+    }
+
+    /// The TCP addresses, with the ports that were chosen where 0 was asked for.
     #[must_use]
     pub fn addresses(&self) -> Vec<SocketAddr> {
+        tcp(&self.listeners.addresses)
+    }
+
+    /// All that is listened on.
+    #[must_use]
+    pub fn endpoints(&self) -> Vec<Endpoint> {
         actual(&self.listeners.addresses)
     }
 
@@ -102,21 +126,22 @@ impl Server {
         responder: impl Fn() -> R + Send + Sync + 'static,
     ) -> Result<Running<R>, ServeError> {
         let responder: MakeResponder<R> = Arc::new(responder);
-        let (stop, _) = watch::channel(false);
+        let (stop, _) = watch::channel(Stop::No);
         let (ready, readiness) = mpsc::channel();
         let mut workers = Vec::new();
         let mut senders = Vec::new();
         let count = self.listeners.workers.len();
+        let open = Arc::new(AtomicUsize::new(0));
         for (number, listeners) in self.listeners.workers.into_iter().enumerate() {
             let (limits, responder) = (self.limits.clone(), Arc::clone(&responder));
-            let (stop, ready) = (stop.subscribe(), ready.clone());
+            let (stop, ready, open) = (stop.subscribe(), ready.clone(), Arc::clone(&open));
             let (sender, changes) = async_mpsc::unbounded_channel();
             senders.push(sender);
             let body = move || {
                 let first = responder();
                 // The responder of a configuration that has been replaced must not be kept.
                 drop(responder);
-                worker::run(listeners, limits, first, stop, changes, move || {
+                worker::run(listeners, (limits, open), first, stop, changes, move || {
                     // Whoever does not wait any more does not need to know.
                     let _ = ready.send(());
                 })
@@ -125,7 +150,8 @@ impl Server {
             workers.push(thread::Builder::new().name(name).spawn(body)?);
         }
         drop(ready);
-        let state = State { bound: self.listeners.addresses, workers: senders };
+        let bound = self.listeners.addresses;
+        let state = State { bound, inherited: self.inherited, workers: senders };
         let reloader = Reloader { state: Arc::new(Mutex::new(state)) };
         let running = Running { workers, stop, reloader };
         if readiness.iter().take(count).count() < count {
@@ -164,24 +190,31 @@ impl<R> Running<R> {
             };
             if ended.is_err() {
                 // The others would serve on, as if nothing had happened, on their share of the ports.
-                self.stop.send_replace(true);
+                self.stop.send_replace(Stop::Within(STOP_GRACE));
             }
             outcome = outcome.and(ended);
         }
+        self.reloader.lock().bound.iter().for_each(Bound::remove);
         outcome
     }
 }
 
 impl<R> Drop for Running<R> {
     fn drop(&mut self) {
-        self.stop.send_replace(true);
+        self.stop.send_replace(Stop::Within(STOP_GRACE));
     }
 }
 
 impl Stopper {
-    /// Tells the workers to accept no more, to finish what they are answering, and to end.
+    /// Tells the workers to accept no more, to finish what they are answering, and to end; after some
+    /// seconds in any case.
     pub fn stop(&self) {
-        self.stop.send_replace(true);
+        self.stop.send_replace(Stop::Within(STOP_GRACE));
+    }
+
+    /// As [`Stopper::stop`], with another time for what is under way; `None` for as long as it takes.
+    pub fn stop_within(&self, grace: Option<Duration>) {
+        self.stop.send_replace(grace.map_or(Stop::WhenDone, Stop::Within));
     }
 }
 
@@ -202,14 +235,13 @@ impl<R: Respond + 'static> Reloader<R> {
     ) -> Result<(), ReloadError> {
         let mut state = self.lock();
         let count = NonZeroUsize::new(state.workers.len()).ok_or(ReloadError::Stopping)?;
-        let listeners = listener::bind(settings, &state.bound, count)?;
-        let wanted = |bound: &Bound| {
-            let mut all = settings.listens.iter().flat_map(|listen| &listen.addresses);
-            all.any(|&address| address == bound.configured)
-        };
-        let closed: Vec<_> = state.bound.extract_if(.., |bound| !wanted(bound)).collect();
-        let close: Vec<_> = closed.iter().map(|bound| bound.configured).collect();
-        state.bound.extend(listeners.addresses);
+        let listeners = listener::bind(settings, &state.bound, &state.inherited, count)?;
+        let State { bound, inherited, .. } = &mut *state;
+        let is_over =
+            |bound: &mut Bound| !listener::is_wanted(settings, inherited, &bound.configured);
+        let closed: Vec<_> = bound.extract_if(.., is_over).collect();
+        let close: Vec<_> = closed.iter().map(|bound| bound.configured.clone()).collect();
+        bound.extend(listeners.addresses);
 
         let responder: MakeResponder<R> = Arc::new(responder);
         let (done, finished) = mpsc::channel();
@@ -222,19 +254,40 @@ impl<R: Respond + 'static> Reloader<R> {
                 done: done.clone(),
             };
             // A worker that has ended answers nothing, neither old nor new.
-            let _ = worker.send(change);
+            let _ = worker.send(Message::Change(Box::new(change)));
         }
         drop(done);
-        if finished.iter().count() < count.get() {
+        let answered = finished.iter().count();
+        closed.iter().for_each(Bound::remove);
+        if answered < count.get() {
             return Err(ReloadError::Stopping);
         }
         Ok(())
     }
 
-    /// The addresses that are listened on now.
+    /// The TCP addresses that are listened on now.
     #[must_use]
     pub fn addresses(&self) -> Vec<SocketAddr> {
+        tcp(&self.lock().bound)
+    }
+
+    /// All that is listened on now.
+    #[must_use]
+    pub fn endpoints(&self) -> Vec<Endpoint> {
         actual(&self.lock().bound)
+    }
+
+    /// Whether every worker takes a message within `patience`: none is stuck.
+    #[must_use]
+    pub fn is_alive(&self, patience: Duration) -> bool {
+        let (done, finished) = mpsc::channel();
+        let workers = self.lock().workers.clone();
+        let sent = workers.iter().filter(|worker| worker.send(Message::Ping(done.clone())).is_ok());
+        let expected = sent.count();
+        drop(done);
+        let end = std::time::Instant::now() + patience;
+        let left = || end.saturating_duration_since(std::time::Instant::now());
+        expected == workers.len() && (0..expected).all(|_| finished.recv_timeout(left()).is_ok())
     }
 }
 
@@ -257,6 +310,14 @@ impl<R> fmt::Debug for Reloader<R> {
     }
 }
 
-fn actual(bound: &[Bound]) -> Vec<SocketAddr> {
-    bound.iter().map(|bound| bound.actual).collect()
+fn actual(bound: &[Bound]) -> Vec<Endpoint> {
+    bound.iter().map(|bound| bound.actual.clone()).collect()
+}
+
+fn tcp(bound: &[Bound]) -> Vec<SocketAddr> {
+    let address = |bound: &Bound| match bound.actual {
+        Endpoint::Tcp(address) => Some(address),
+        Endpoint::Unix(_) => None,
+    };
+    bound.iter().filter_map(address).collect()
 }

@@ -6,14 +6,15 @@
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
 use std::io;
-use std::net::SocketAddr;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
+use std::time::Duration;
 
 use milepost_http::request::FieldLine;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::{JoinHandle, spawn_local};
@@ -23,7 +24,8 @@ use crate::buffer::Pool;
 use crate::clock::{Clock, TICK};
 use crate::connection;
 use crate::deadline::Deadlines;
-use crate::limits::{ACCEPT_PAUSE, Limits, STOP_GRACE};
+use crate::endpoint::{Accepted, Acceptor, Endpoint, Listener};
+use crate::limits::{ACCEPT_PAUSE, CROWDED_PAUSE, Limits};
 use crate::reply::Reply;
 use crate::respond::{Peer, Respond};
 
@@ -35,6 +37,8 @@ pub(crate) struct Worker<R> {
     pub(crate) answering: RefCell<Answering<R>>,
     stopping: Cell<bool>,
     connections: Cell<usize>,
+    /// The connections of all workers.
+    open: Arc<AtomicUsize>,
     /// The number of connections has become 0, or is no longer.
     changed: Notify,
 }
@@ -48,7 +52,7 @@ pub(crate) struct Answering<R> {
 }
 
 impl<R: Respond> Worker<R> {
-    pub(crate) fn new(limits: Limits, responder: R) -> Rc<Worker<R>> {
+    pub(crate) fn new(limits: Limits, responder: R, open: Arc<AtomicUsize>) -> Rc<Worker<R>> {
         Rc::new(Worker {
             clock: Clock::new(),
             deadlines: Deadlines::default(),
@@ -61,6 +65,7 @@ impl<R: Respond> Worker<R> {
             }),
             stopping: Cell::new(false),
             connections: Cell::new(0),
+            open,
             changed: Notify::new(),
         })
     }
@@ -68,6 +73,12 @@ impl<R: Respond> Worker<R> {
     /// Whether the server is being stopped: connections end after the answer under way.
     pub(crate) fn is_stopping(&self) -> bool {
         self.stopping.get()
+    }
+
+    /// Whether as many connections are open as may be: then nobody is kept who has been answered.
+    pub(crate) fn is_crowded(&self) -> bool {
+        let max = self.answering.borrow().limits.connections_max;
+        max.is_some_and(|max| self.open.load(Ordering::Relaxed) >= max)
     }
 
     /// Answers from here on with another responder, under other limits.
@@ -93,6 +104,7 @@ impl<R: Respond> Worker<R> {
         // While there was no connection the clock stood still.
         self.clock.tick();
         self.connections.set(self.connections.get() + 1);
+        self.open.fetch_add(1, Ordering::Relaxed);
         if self.connections.get() == 1 {
             self.changed.notify_waiters();
         }
@@ -108,6 +120,9 @@ impl<R: Respond> Worker<R> {
             sleep(TICK).await;
             self.clock.tick();
             self.deadlines.sweep(self.clock.now());
+            if self.is_crowded() {
+                self.deadlines.wake_all();
+            }
         }
     }
 
@@ -127,6 +142,7 @@ impl<R: Respond> Drop for Presence<R> {
     fn drop(&mut self) {
         let connections = &self.worker.connections;
         connections.set(connections.get() - 1);
+        self.worker.open.fetch_sub(1, Ordering::Relaxed);
         if connections.get() == 0 {
             self.worker.changed.notify_waiters();
         }
@@ -136,6 +152,21 @@ impl<R: Respond> Drop for Presence<R> {
 /// Makes the responder of a worker, on the worker's own thread.
 pub(crate) type MakeResponder<R> = Arc<dyn Fn() -> R + Send + Sync>;
 
+/// Whether the server is to stop, and how long what is under way may take then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stop {
+    No,
+    Within(Duration),
+    WhenDone,
+}
+
+/// What a running worker is told.
+pub(crate) enum Message<R> {
+    Change(Box<Change<R>>),
+    /// To answer, as a sign of life.
+    Ping(std::sync::mpsc::Sender<()>),
+}
+
 /// A new configuration for a worker that runs.
 pub(crate) struct Change<R> {
     pub(crate) limits: Limits,
@@ -143,7 +174,7 @@ pub(crate) struct Change<R> {
     /// Listeners to add.
     pub(crate) open: Vec<Opened>,
     /// Addresses, as configured, to listen on no more.
-    pub(crate) close: Vec<SocketAddr>,
+    pub(crate) close: Vec<Endpoint>,
     /// Told when all this has been done.
     pub(crate) done: std::sync::mpsc::Sender<()>,
 }
@@ -151,8 +182,8 @@ pub(crate) struct Change<R> {
 /// A listener, and the address that the configuration has for it.
 #[derive(Debug)]
 pub(crate) struct Opened {
-    pub(crate) address: SocketAddr,
-    pub(crate) listener: std::net::TcpListener,
+    pub(crate) endpoint: Endpoint,
+    pub(crate) listener: Listener,
 }
 
 /// The listeners of a running worker.
@@ -163,7 +194,7 @@ struct Listening {
 
 /// A listener at work.
 struct Accepting {
-    address: SocketAddr,
+    endpoint: Endpoint,
     stop: watch::Sender<bool>,
     task: JoinHandle<()>,
 }
@@ -175,19 +206,19 @@ impl Listening {
         opened: Vec<Opened>,
         worker: &Rc<Worker<R>>,
     ) -> io::Result<()> {
-        for Opened { address, listener } in opened {
-            let listener = TcpListener::from_std(listener)?;
+        for Opened { endpoint, listener } in opened {
+            let acceptor = Acceptor::new(listener)?;
             let (stop, stopped) = watch::channel(false);
-            let task = spawn_local(accept(listener, Rc::clone(worker), stopped));
-            self.accepting.push(Accepting { address, stop, task });
+            let task = spawn_local(accept(acceptor, Rc::clone(worker), stopped));
+            self.accepting.push(Accepting { endpoint, stop, task });
         }
         Ok(())
     }
 
     /// Stops to accept what comes to the addresses that `is_over` names. What is in the queues is
     /// accepted first.
-    async fn close(&mut self, is_over: impl Fn(SocketAddr) -> bool) {
-        let over = |accepting: &mut Accepting| is_over(accepting.address);
+    async fn close(&mut self, is_over: impl Fn(&Endpoint) -> bool) {
+        let over = |accepting: &mut Accepting| is_over(&accepting.endpoint);
         let closing: Vec<_> = self.accepting.extract_if(.., over).collect();
         for accepting in &closing {
             accepting.stop.send_replace(true);
@@ -207,10 +238,10 @@ impl Listening {
 /// When the system has no room for a runtime.
 pub(crate) fn run<R: Respond + 'static>(
     listeners: Vec<Opened>,
-    limits: Limits,
+    (limits, open): (Limits, Arc<AtomicUsize>),
     responder: R,
-    mut stop: watch::Receiver<bool>,
-    mut changes: mpsc::UnboundedReceiver<Change<R>>,
+    mut stop: watch::Receiver<Stop>,
+    mut messages: mpsc::UnboundedReceiver<Message<R>>,
     ready: impl FnOnce(),
 ) -> io::Result<()> {
     let runtime = Builder::new_current_thread()
@@ -218,34 +249,64 @@ pub(crate) fn run<R: Respond + 'static>(
         .enable_time()
         .build_local(LocalOptions::default())?;
     runtime.block_on(async {
-        let worker = Worker::new(limits, responder);
+        let worker = Worker::new(limits, responder, open);
         let mut listening = Listening::default();
         listening.open(listeners, &worker)?;
         spawn_local(Rc::clone(&worker).sweep());
         ready();
-        while let Some(change) = next_change(&mut changes, &mut stop).await {
-            apply(change, &worker, &mut listening).await?;
+        while let Some(message) = next_message(&mut messages, &mut stop).await {
+            match message {
+                Message::Change(change) => apply(*change, &worker, &mut listening).await?,
+                // Whoever does not wait any more does not need to know.
+                Message::Ping(done) => drop(done.send(())),
+            }
         }
         listening.close(|_| true).await;
         worker.stop();
-        // Those that need longer are cut off.
-        let _ = timeout(STOP_GRACE, worker.empty()).await;
+        finish(&worker, &mut stop).await;
         Ok(())
     })
 }
 
-/// Waits for the next change; `None` when it is time to stop.
-async fn next_change<R>(
-    changes: &mut mpsc::UnboundedReceiver<Change<R>>,
-    stop: &mut watch::Receiver<bool>,
-) -> Option<Change<R>> {
+/// Waits until the connections have ended, or their time is over: those that need longer are cut off. The
+/// time can still be made shorter meanwhile.
+async fn finish<R: Respond>(worker: &Worker<R>, stop: &mut watch::Receiver<Stop>) {
+    loop {
+        let how = *stop.borrow_and_update();
+        let mut empty = pin!(worker.empty());
+        let mut changed = pin!(stop.changed());
+        let next = poll_fn(|context| {
+            if empty.as_mut().poll(context).is_ready() {
+                return Poll::Ready(false);
+            }
+            // An error means that nobody is left who could change it.
+            match changed.as_mut().poll(context) {
+                Poll::Ready(Ok(())) => Poll::Ready(true),
+                Poll::Ready(Err(_)) | Poll::Pending => Poll::Pending,
+            }
+        });
+        let goes_on = match how {
+            Stop::Within(grace) => timeout(grace, next).await.unwrap_or(false),
+            Stop::No | Stop::WhenDone => next.await,
+        };
+        if !goes_on {
+            return;
+        }
+    }
+}
+
+/// Waits for the next message; `None` when it is time to stop.
+async fn next_message<R>(
+    messages: &mut mpsc::UnboundedReceiver<Message<R>>,
+    stop: &mut watch::Receiver<Stop>,
+) -> Option<Message<R>> {
     // An error means that nobody is left who could say stop, so it is time.
-    let mut stopped = pin!(stop.wait_for(|&stop| stop));
+    let mut stopped = pin!(stop.wait_for(|&stop| stop != Stop::No));
     poll_fn(|context| {
         if stopped.as_mut().poll(context).is_ready() {
             return Poll::Ready(None);
         }
-        changes.poll_recv(context)
+        messages.poll_recv(context)
     })
     .await
 }
@@ -259,7 +320,7 @@ async fn apply<R: Respond + 'static>(
     let Change { limits, responder, open, close, done } = change;
     worker.replace(limits, responder());
     listening.open(open, worker)?;
-    listening.close(|address| close.contains(&address)).await;
+    listening.close(|endpoint| close.contains(endpoint)).await;
     // Whoever does not wait any more does not need to know.
     let _ = done.send(());
     Ok(())
@@ -267,15 +328,18 @@ async fn apply<R: Respond + 'static>(
 
 /// Accepts connections until the listener is to be closed and nobody waits to be accepted.
 async fn accept<R: Respond + 'static>(
-    listener: TcpListener,
+    acceptor: Acceptor,
     worker: Rc<Worker<R>>,
     mut stop: watch::Receiver<bool>,
 ) {
-    let Ok(address) = listener.local_addr() else { return };
     loop {
+        while worker.is_crowded() && !*stop.borrow() {
+            // The queue keeps what waits. Another worker may be the one that has room to make.
+            sleep(CROWDED_PAUSE).await;
+        }
         let accepted = {
             let mut stopped = pin!(stop.wait_for(|&stop| stop));
-            poll_fn(|context| match listener.poll_accept(context) {
+            poll_fn(|context| match acceptor.poll_accept(context) {
                 Poll::Ready(accepted) => Poll::Ready(Some(accepted)),
                 Poll::Pending => stopped.as_mut().poll(context).map(|_| None),
             })
@@ -283,40 +347,33 @@ async fn accept<R: Respond + 'static>(
         };
         match accepted {
             None => break,
-            Some(Ok((stream, remote))) => enter(stream, remote, address, &worker),
+            Some(Ok(accepted)) => enter(accepted, &worker),
             Some(Err(error)) if is_about_one_connection(&error) => {}
             // No descriptor or no memory is left. The queue keeps what waits, for now.
             Some(Err(_)) => sleep(ACCEPT_PAUSE).await,
         }
     }
     // The runtime may not have heard of those that came last; the system has.
-    let Ok(listener) = listener.into_std() else { return };
-    while let Ok((stream, remote)) = listener.accept() {
-        if stream.set_nonblocking(true).is_ok()
-            && let Ok(stream) = TcpStream::from_std(stream)
-        {
-            enter(stream, remote, address, &worker);
-        }
-    }
+    acceptor.drain(|accepted| enter(accepted, &worker));
 }
 
 /// Starts to serve an accepted connection.
-fn enter<R: Respond + 'static>(
-    stream: TcpStream,
-    remote: SocketAddr,
-    listener: SocketAddr,
-    worker: &Rc<Worker<R>>,
-) {
-    // Only a wildcard address leaves open which of our addresses the client has called.
-    let local = if listener.ip().is_unspecified() {
-        stream.local_addr().unwrap_or(listener)
-    } else {
-        listener
-    };
+fn enter<R: Respond + 'static>(accepted: Accepted, worker: &Rc<Worker<R>>) {
+    match accepted {
+        Accepted::Tcp(stream, peer) => serve(stream, peer, worker),
+        Accepted::Unix(stream, peer) => serve(stream, peer, worker),
+    }
+}
+
+fn serve<S, R>(stream: S, peer: Peer, worker: &Rc<Worker<R>>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + 'static,
+    R: Respond + 'static,
+{
     let presence = worker.enter();
     let worker = Rc::clone(worker);
     spawn_local(async move {
-        connection::serve(stream, Peer { local, remote }, worker).await;
+        connection::serve(stream, peer, worker).await;
         drop(presence);
     });
 }

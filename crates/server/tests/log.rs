@@ -175,7 +175,8 @@ impl Logging {
         let loaded = Site::load(&options, &FileSystem);
         let site = Arc::new(loaded.site.unwrap_or_else(|| panic!("{:?}", loaded.diagnostics)));
         let address = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap();
-        let listen = Listen { addresses: vec![address], place: "test:1".to_owned() };
+        let listen =
+            Listen { addresses: vec![address], place: "test:1".to_owned(), ..Listen::default() };
         let settings = Settings { listens: vec![listen], ..site.settings().clone() };
         let logs = Arc::new(Logs::open(&settings.logs, None).unwrap());
         logs.start().unwrap();

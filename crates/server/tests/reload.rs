@@ -153,7 +153,8 @@ fn site(number: u64) -> Arc<Site> {
 }
 
 fn listening(site: &Site, addresses: &[SocketAddr]) -> Settings {
-    let listen = Listen { addresses: addresses.to_vec(), place: "test:1".to_owned() };
+    let listen =
+        Listen { addresses: addresses.to_vec(), place: "test:1".to_owned(), ..Listen::default() };
     Settings { listens: vec![listen], ..site.settings().clone() }
 }
 

@@ -147,7 +147,8 @@ impl TestSite {
         // `Listen` cannot ask for a free port.
         let mut settings = site.settings().clone();
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
-        settings.listens = vec![Listen { addresses: vec![any], place: "test:1".to_owned() }];
+        settings.listens =
+            vec![Listen { addresses: vec![any], place: "test:1".to_owned(), ..Listen::default() }];
         let server = Server::bind(&settings, NonZeroUsize::MIN).unwrap();
         let address = server.addresses()[0];
         let running = server.start(move || SiteResponder::new(Arc::clone(&site))).unwrap();

@@ -51,6 +51,13 @@ impl Builder<'_> {
         let Some(words) = self.words(directive, 1, 2, "Listen [address:]port [protocol]") else {
             return;
         };
+        let place = self.pool.describe(directive.place);
+        let place = format!("{}:{}", place.0.display(), place.1);
+        if let Some(path) = words[0].text.strip_prefix(b"unix:") {
+            let unix = Some(self.resolve(path));
+            self.settings.listens.push(Listen { place, unix, ..Listen::default() });
+            return;
+        }
         let text = String::from_utf8_lossy(&words[0].text).into_owned();
         let addresses = match text.rsplit_once(':') {
             None => text.parse().ok().map(|port| {
@@ -70,18 +77,16 @@ impl Builder<'_> {
                 Some(vec![SocketAddr::new(ip, port)])
             }),
         };
-        let place = self.pool.describe(directive.place);
         match addresses {
-            Some(addresses) => self
-                .settings
-                .listens
-                .push(Listen { addresses, place: format!("{}:{}", place.0.display(), place.1) }),
+            Some(addresses) => {
+                self.settings.listens.push(Listen { addresses, place, ..Listen::default() });
+            }
             None => {
                 let finding = Finding::error(format!(
                     "{} is not an address to listen on",
                     show(&words[0].text)
                 ))
-                .hint("write a port (1 to 65535), `address:port` or `[address]:port`");
+                .hint("write a port (1 to 65535), `address:port`, `[address]:port` or `unix:path`");
                 self.report_at(directive, words[0].at, words[0].len, finding);
             }
         }

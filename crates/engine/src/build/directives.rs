@@ -110,6 +110,9 @@ impl Builder<'_> {
                 self.limit(directive, |settings| &mut settings.field_bytes_max)
             }
             b"listenbacklog" => self.listen_backlog(directive),
+            b"maxrequestworkers" | b"maxclients" => self.max_request_workers(directive, context),
+            b"asyncrequestworkerfactor" => self.async_factor(directive, context),
+            b"gracefulshutdowntimeout" => self.graceful_timeout(directive, context),
             b"pidfile" => self.pid_file(directive, context),
             b"user" => self.user(directive, context),
             b"group" => self.group(directive, context),
@@ -195,6 +198,10 @@ impl Builder<'_> {
             | b"keepalivetimeout"
             | b"maxkeepaliverequests"
             | b"timeout"
+            | b"maxrequestworkers"
+            | b"maxclients"
+            | b"asyncrequestworkerfactor"
+            | b"gracefulshutdowntimeout"
             | b"limitinternalrecursion"
             | b"mergeslashes"
             | b"allowencodedslashes"
@@ -383,6 +390,10 @@ const DONE: &[&str] = &[
     "LimitRequestFields",
     "LimitRequestFieldSize",
     "ListenBacklog",
+    "MaxRequestWorkers",
+    "MaxClients",
+    "AsyncRequestWorkerFactor",
+    "GracefulShutdownTimeout",
     "PidFile",
     "User",
     "Group",

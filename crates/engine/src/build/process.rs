@@ -1,6 +1,6 @@
-//! `PidFile`, `User`, `Group` and `RequestReadTimeout`.
+//! `PidFile`, `User`, `Group`, `RequestReadTimeout`, and what bounds the process as a whole.
 //!
-//! Source: httpd 2.4.71 `modules/arch/unix/mod_unixd.c`, `server/mpm_common.c` `ap_mpm_set_pidfile`,
+//! Source: httpd 2.4.71 `modules/arch/unix/mod_unixd.c`, `server/mpm/event/event.c`, `server/mpm_common.c` `ap_mpm_set_pidfile`,
 //! `modules/filters/mod_reqtimeout.c` `set_reqtimeouts`.
 
 use std::time::Duration;
@@ -33,6 +33,68 @@ impl Builder<'_> {
             && let Some(words) = self.words(directive, 1, 1, "Group name|#number")
         {
             self.settings.group = Some(String::from_utf8_lossy(&words[0].text).into_owned());
+        }
+    }
+
+    /// `MaxRequestWorkers number`
+    pub(super) fn max_request_workers(&mut self, directive: &Directive<'_>, context: &Context<'_>) {
+        if !self.main_only(directive, context) {
+            return;
+        }
+        let Some(words) = self.words(directive, 1, 1, "MaxRequestWorkers number") else { return };
+        match self.number(directive, &words[0]) {
+            Some(number) if number > 0 => self.settings.requests_max = Some(number),
+            // httpd takes one, and says so.
+            _ => {
+                let finding = Finding::warning(format!(
+                    "{} is no number of requests above 0, and taken for 1",
+                    show(&words[0].text)
+                ));
+                self.report_at(directive, words[0].at, words[0].len, finding);
+                self.settings.requests_max = Some(1);
+            }
+        }
+    }
+
+    /// `AsyncRequestWorkerFactor factor`
+    pub(super) fn async_factor(&mut self, directive: &Directive<'_>, context: &Context<'_>) {
+        if !self.main_only(directive, context) {
+            return;
+        }
+        let Some(words) = self.words(directive, 1, 1, "AsyncRequestWorkerFactor factor") else {
+            return;
+        };
+        let factor: Option<f64> =
+            std::str::from_utf8(&words[0].text).ok().and_then(|text| text.parse().ok());
+        match factor {
+            // A factor beyond a million bounds nothing any more.
+            Some(factor) if factor > 0.0 && factor <= 1e6 => {
+                self.settings.async_factor_percent = (factor * 100.0).round() as u32;
+            }
+            _ => {
+                let finding =
+                    Finding::error("`AsyncRequestWorkerFactor` is a positive number, as in `2`");
+                self.report_at(directive, words[0].at, words[0].len, finding);
+            }
+        }
+    }
+
+    /// `GracefulShutdownTimeout seconds`
+    pub(super) fn graceful_timeout(&mut self, directive: &Directive<'_>, context: &Context<'_>) {
+        if self.main_only(directive, context)
+            && let Some(words) = self.words(directive, 1, 1, "GracefulShutdownTimeout seconds")
+        {
+            match self.number(directive, &words[0]) {
+                Some(seconds) => {
+                    let time = Duration::from_secs(seconds.into());
+                    self.settings.graceful_timeout = (seconds > 0).then_some(time);
+                }
+                None => {
+                    let finding =
+                        Finding::error("`GracefulShutdownTimeout` is a number of seconds");
+                    self.report_at(directive, words[0].at, words[0].len, finding);
+                }
+            }
         }
     }
 

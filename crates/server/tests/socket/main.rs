@@ -1,5 +1,6 @@
 //! The connection layer over real sockets, with a responder that knows nothing of configurations.
 
+mod bounds;
 mod content;
 mod limits;
 mod malformed;

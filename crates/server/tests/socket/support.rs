@@ -26,7 +26,11 @@ impl TestServer {
 
     pub(crate) fn start_with(mut settings: Settings, workers: usize) -> TestServer {
         let address = SocketAddr::from(([127, 0, 0, 1], 0));
-        settings.listens = vec![Listen { addresses: vec![address], place: "test:1".to_owned() }];
+        settings.listens = vec![Listen {
+            addresses: vec![address],
+            place: "test:1".to_owned(),
+            ..Listen::default()
+        }];
         let server = Server::bind(&settings, NonZeroUsize::new(workers).unwrap()).unwrap();
         let address = server.addresses()[0];
         let running = server.start(|| Elsewhere).unwrap();
@@ -119,6 +123,14 @@ impl Client {
         let start = Instant::now();
         assert!(!self.read(), "{:?} instead of the end", self.ahead.escape_ascii().to_string());
         start.elapsed()
+    }
+
+    /// Whether anything has come, without waiting for it.
+    pub(crate) fn has_answer(&self) -> bool {
+        self.stream.set_nonblocking(true).unwrap();
+        let seen = self.stream.peek(&mut [0]);
+        self.stream.set_nonblocking(false).unwrap();
+        seen.is_ok()
     }
 
     /// Says that nothing more will be sent.
