@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// No run in here takes as long.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -104,6 +104,30 @@ fn each_url_of_a_list_has_its_own_expectation() {
 }
 
 #[test]
+fn stages_make_their_requests_and_end_the_run() {
+    let server = serve();
+    let url = format!("http://{server}/test/7");
+    let args = ["--stages", "200ms:500,400ms:..0,100ms:200", "--json", "--expect-status", "301"];
+    let output = load(&[&[&*url], &args[..]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    // 100 + 100 + 20; what is due in the last instant may stay unanswered.
+    let made = report["requests"].as_u64().unwrap() + report["unanswered"].as_u64().unwrap();
+    assert_eq!((made, &report["ended"]), (220, &"duration".into()), "{report}");
+    assert_eq!(report["plan"]["stages"][1], json!({ "seconds": 0.4, "from": 500.0, "to": 0.0 }));
+    assert_eq!(
+        (&report["plan"]["rate"], &report["plan"]["arrival"]),
+        (&Value::Null, &"uniform".into())
+    );
+
+    let args = ["--rate", "2000", "--arrival", "poisson", "-n", "600", "--seed", "3"];
+    let output = load(&[&[&*url], &args[..]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    let text = out(&output);
+    assert!(text.contains("open loop at 2000 requests a second, Poisson, 600 requests"), "{text}");
+}
+
+#[test]
 fn what_cannot_be_done_is_one_line_and_exits_with_2() {
     let server = serve();
     let list = file("bad.urls", &format!("\nhttp://{server}/a status=3xx\n"));
@@ -127,6 +151,9 @@ fn what_cannot_be_done_is_one_line_and_exits_with_2() {
     refuse(&[&url, "-c", "0"], "connections must be at least 1");
     refuse(&[&url, "-n", "1", "-d", "1s"], "cannot be used with");
     refuse(&[&url, "-d", "soon"], "a duration is a positive number");
+    refuse(&[&url, "--rate", "0"], "the rate must be a positive number");
+    refuse(&[&url, "--stages", "1s:5,2s"], "stage 2, \"2s\": a stage is TIME:RATE");
+    refuse(&[&url, "--arrival", "poisson"], "--arrival poisson needs a rate");
     refuse(&[], "required");
 
     let nobody = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();

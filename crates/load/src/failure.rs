@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 
 use serde::Serialize;
 
+use crate::rate::RateError;
+
 /// Why a request ended without a complete answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -55,8 +57,8 @@ pub enum RunError {
     #[error("the number of {0} must be at least 1")]
     Zero(&'static str),
     /// A rate that no schedule can keep.
-    #[error("the rate must be a positive number, not {0}")]
-    Rate(f64),
+    #[error(transparent)]
+    Rate(#[from] RateError),
     /// A share that is none.
     #[error("the jitter must be a share from 0 to 1, not {0}")]
     Jitter(f64),

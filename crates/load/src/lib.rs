@@ -19,6 +19,7 @@ mod keep;
 mod observer;
 mod pacer;
 mod plan;
+mod rate;
 mod record;
 mod report;
 mod run;
@@ -37,9 +38,10 @@ pub use failure::{FailureKind, RunError};
 pub use keep::{Keep, KeepContent};
 pub use observer::{Answered, Exchanged, Observer, Outcome};
 pub use plan::{
-    Arrival, CONNECTIONS_DEFAULT, Order, Persistence, Plan, Refusal, Stop, TIMEOUT_DEFAULT,
-    TimeoutFrom, WarmUp,
+    Arrival, CONNECTIONS_DEFAULT, Order, Persistence, Plan, Refusal, Spacing, Stop,
+    TIMEOUT_DEFAULT, TimeoutFrom, WarmUp,
 };
+pub use rate::{RATE_PER_SECOND_MAX, Rate, RateError, Stage};
 pub use report::{
     Bytes, Connections, Ended, ErrorCount, Generator, Linger, PlanSummary, Report, Times,
     WarmUpCounts, Warning, WarningKind, WrongAnswer,

@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use crate::browse::Browsing;
+use crate::rate::Rate;
 use crate::target::Target;
 
 /// Connections when nothing else is asked for.
@@ -26,7 +27,7 @@ pub const TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
 /// let address = "127.0.0.1:8080".parse().unwrap();
 /// let mut plan = Plan::new(vec![Target::new(address, "localhost:8080", "/test/1")]);
 /// plan.connections = 50;
-/// plan.arrival = Arrival::Uniform { per_second: 1_000.0 };
+/// plan.arrival = Arrival::uniform(1_000.0);
 /// plan.stop = Stop::Duration(Duration::from_secs(30));
 /// ```
 #[derive(Debug, Clone)]
@@ -97,34 +98,57 @@ pub enum Persistence {
 }
 
 /// When requests are sent.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Arrival {
     /// Closed loop: each connection sends its next request when the answer to the last is complete.
     Closed,
-    /// Open loop: request number k is due at start + k / `per_second`, whether or not earlier ones
-    /// are answered. The next free connection takes it; response time counts from when it was due.
-    Uniform {
-        /// Requests a second over all connections. Must be positive and finite.
-        per_second: f64,
+    /// Open loop: requests are due by the clock, whether or not earlier ones are answered. The next
+    /// free connection takes what is due; response time counts from when it was due.
+    Open {
+        /// Requests a second over all connections, now and later.
+        rate: Rate,
+        /// How they lie at that rate.
+        spacing: Spacing,
     },
-    /// The same, with each due time moved at random, following the seed. The rate stays exact.
+}
+
+/// How the requests of an open loop follow each other.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub enum Spacing {
+    /// Evenly: at a constant rate, number k is due at start + k / rate.
+    Even,
+    /// Evenly, with each due time moved at random, following the seed. The rate stays exact.
     Jittered {
-        /// Requests a second over all connections. Must be positive and finite.
-        per_second: f64,
         /// How far two times that follow each other may come closer or go apart, as a share of the
         /// even interval: 0.1 gives intervals of 90 % to 110 % of it. From 0 to 1.
         share: f64,
     },
+    /// Each independent of all others, as from many users who do not know of each other: a Poisson
+    /// process, following the seed. At a constant rate the intervals are exponential.
+    Poisson,
 }
 
 impl Arrival {
-    /// Requests a second of an open loop; `None` in the closed one.
+    /// An open loop with a constant rate at even intervals.
     #[must_use]
-    pub fn per_second(self) -> Option<f64> {
+    pub fn uniform(per_second: f64) -> Self {
+        Self::open(per_second, Spacing::Even)
+    }
+
+    /// An open loop with a constant rate.
+    #[must_use]
+    pub fn open(per_second: f64, spacing: Spacing) -> Self {
+        Self::Open { rate: Rate::constant(per_second), spacing }
+    }
+
+    /// The rate of an open loop; `None` in the closed one.
+    #[must_use]
+    pub fn rate(&self) -> Option<&Rate> {
         match self {
             Self::Closed => None,
-            Self::Uniform { per_second } | Self::Jittered { per_second, .. } => Some(per_second),
+            Self::Open { rate, .. } => Some(rate),
         }
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::failure::FailureKind;
+use crate::rate::Stage;
 
 /// Result of one run. Sent requests = `requests` + `errors` + `unanswered`.
 #[derive(Debug, Clone, Serialize)]
@@ -72,8 +73,12 @@ pub struct PlanSummary {
     pub threads: usize,
     /// Whether connections are used for more than one request.
     pub keep_alive: bool,
-    /// Requests a second of an open loop; `null` in a closed one.
+    /// `closed`, or how the requests of an open loop lie: `uniform`, `jittered`, `poisson`.
+    pub arrival: &'static str,
+    /// Requests a second of an open loop; `null` in a closed one, and when the rate changes.
     pub rate: Option<f64>,
+    /// The rate over time, if it changes; `null` otherwise.
+    pub stages: Option<Vec<Stage>>,
     /// Time that a request may take.
     pub timeout_seconds: f64,
 }

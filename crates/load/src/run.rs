@@ -13,7 +13,7 @@ use crate::clock::{Clock, nanos};
 use crate::control::Control;
 use crate::failure::RunError;
 use crate::observer::Observer;
-use crate::plan::{Arrival, Plan, Refusal, Stop, WarmUp};
+use crate::plan::{Arrival, Plan, Refusal, Spacing, Stop, WarmUp};
 use crate::report::{Ended, Linger, Report};
 use crate::schedule::{Schedule, Sequence};
 use crate::summary::{self, Measured};
@@ -174,16 +174,18 @@ fn drive(
     parts: &Parts,
 ) -> io::Result<WorkerResult> {
     may_go.recv().map_err(|_| died())?;
-    let arrival = shared.plan.arrival;
     let seed = shared.plan.seed;
-    let schedule =
-        |sequence, start, ends| Schedule::new(arrival, sequence, index, seed, start, ends);
     let end = |start: u64, length: Option<Duration>| {
         length.map_or(u64::MAX, |length| start.saturating_add(nanos(length)))
     };
     let warm_up = parts.warm_up.as_ref().map(|(sequence, length)| {
+        let arrival = match shared.plan.arrival.clone() {
+            Arrival::Open { rate, spacing } => Arrival::Open { rate: rate.initial(), spacing },
+            Arrival::Closed => Arrival::Closed,
+        };
         let start = parts.gate.pass(shared.clock);
-        let schedule = schedule(sequence, start, end(start, *length));
+        let ends = end(start, *length);
+        let schedule = Schedule::new(&arrival, sequence, index, seed, start, ends);
         // What is outstanding at the end is waited for: it must not disturb what is measured.
         let part = Part { schedule, cut_at: None, requests_each: u64::MAX, is_measured: false };
         (start, worker.run(part))
@@ -194,7 +196,8 @@ fn drive(
         warm_up.map(|(start, result)| result.map(|result| (start, result))).transpose()?;
     shared.control.start_measuring();
     let (sequence, length) = &parts.measured;
-    let schedule = schedule(sequence, start, end(start, *length));
+    let arrival = &shared.plan.arrival;
+    let schedule = Schedule::new(arrival, sequence, index, seed, start, end(start, *length));
     let cut_at = length.map(|_| end(start, *length));
     let requests_each = match shared.plan.stop {
         Stop::RequestsEach(count) => count,
@@ -267,13 +270,12 @@ fn check(plan: &Plan) -> Result<(), RunError> {
     if plan.stop == Stop::RequestsEach(0) {
         return Err(RunError::Zero("requests"));
     }
-    if let Arrival::Jittered { share, .. } = plan.arrival
-        && !(0.0..=1.0).contains(&share)
-    {
-        return Err(RunError::Jitter(share));
-    }
-    match plan.arrival.per_second() {
-        Some(rate) if !(rate.is_finite() && rate > 0.0) => Err(RunError::Rate(rate)),
+    let Arrival::Open { rate, spacing } = &plan.arrival else { return Ok(()) };
+    rate.check()?;
+    match *spacing {
+        Spacing::Jittered { share } if !(0.0..=1.0).contains(&share) => {
+            Err(RunError::Jitter(share))
+        }
         _ => Ok(()),
     }
 }

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use milepost_stats::histogram::{Bound, Estimate, Histogram};
 
-use crate::plan::{Persistence, Plan};
+use crate::plan::{Arrival, Persistence, Plan, Spacing};
+use crate::rate::Rate;
 use crate::record::Record;
 use crate::report::{
     Connections, Ended, ErrorCount, Generator, Linger, PlanSummary, Report, Times, WarmUpCounts,
@@ -113,7 +114,12 @@ pub(crate) fn report(
             connections: plan.connections,
             threads,
             keep_alive: plan.persistence == Persistence::KeepAlive,
-            rate: plan.arrival.per_second(),
+            arrival: arrival_name(plan),
+            rate: plan.arrival.rate().and_then(Rate::as_constant),
+            stages: match plan.arrival.rate() {
+                Some(rate) if rate.as_constant().is_none() => Some(rate.as_stages().to_vec()),
+                _ => None,
+            },
             timeout_seconds: plan.timeout.as_secs_f64(),
         },
         warnings: Vec::new(),
@@ -139,15 +145,16 @@ fn warnings(plan: &Plan, report: &Report, sent: u64) -> Vec<Warning> {
              give times that the generator does not distort",
         );
     }
-    if let Some(per_second) = plan.arrival.per_second() {
-        let achieved = ratio(sent as f64, report.seconds);
+    if let Some(rate) = plan.arrival.rate() {
+        let due = rate.count_within(Duration::from_secs_f64(report.seconds));
+        // Chance makes the number of a Poisson process larger or smaller: four standard deviations.
+        let chance = if is_poisson(plan) { 4.0 * due.sqrt() } else { 0.0 };
         // One request more or less is no matter of rate.
-        if (sent as f64) + 1.0 < per_second * report.seconds * RATE_SHARE_MIN {
+        if (sent as f64) + chance + 1.0 < due * RATE_SHARE_MIN {
+            let (sent, due) = (ratio(sent as f64, report.seconds), ratio(due, report.seconds));
             warn(
                 WarningKind::RateNotReached,
-                format!(
-                    "{achieved:.1} requests a second were sent, {per_second:.1} were asked for"
-                ),
+                format!("{sent:.1} requests a second were sent, {due:.1} were asked for"),
                 "all connections were busy: the server is slower than the rate, or -c is too small \
                  for it; response time includes the wait, service time does not",
             );
@@ -202,6 +209,19 @@ fn warnings(plan: &Plan, report: &Report, sent: u64) -> Vec<Warning> {
         );
     }
     warnings
+}
+
+fn arrival_name(plan: &Plan) -> &'static str {
+    match plan.arrival {
+        Arrival::Closed => "closed",
+        Arrival::Open { spacing: Spacing::Even, .. } => "uniform",
+        Arrival::Open { spacing: Spacing::Jittered { .. }, .. } => "jittered",
+        Arrival::Open { spacing: Spacing::Poisson, .. } => "poisson",
+    }
+}
+
+fn is_poisson(plan: &Plan) -> bool {
+    matches!(plan.arrival, Arrival::Open { spacing: Spacing::Poisson, .. })
 }
 
 fn times(histogram: &Histogram) -> Times {

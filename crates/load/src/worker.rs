@@ -34,7 +34,7 @@ use crate::deadlines::Deadlines;
 use crate::keep::Keep;
 use crate::observer::Observer;
 use crate::pacer::Pacer;
-use crate::plan::{Arrival, Order, Persistence, Plan, TimeoutFrom};
+use crate::plan::{Order, Persistence, Plan, TimeoutFrom};
 use crate::record::{Record, Sample};
 use crate::report::WrongAnswer;
 use crate::schedule::{Due, Schedule};
@@ -207,7 +207,7 @@ impl<'a> Worker<'a> {
             finished: 0,
             busy: 0,
             random: fastrand::Rng::with_seed(plan.seed ^ (index as u64).rotate_left(32)),
-            is_open_loop: plan.arrival != Arrival::Closed,
+            is_open_loop: plan.arrival.rate().is_some(),
             needs_no_delay: browses || shared.requests.longest() > ONE_SEGMENT_BYTES,
             browses,
             timeout_ns: nanos(plan.timeout),

@@ -5,6 +5,7 @@
 
 mod plan;
 mod progress;
+mod stages;
 mod text;
 
 use std::io::{self, ErrorKind, IsTerminal, Write};
@@ -16,7 +17,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::ValueEnum;
-use milepost_load::{Control, Plan, Report, Stop, WarmUp};
+use milepost_load::{Control, Plan, Rate, Report, Stop, WarmUp};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use progress::Display;
@@ -75,10 +76,19 @@ pub(crate) struct Args {
     #[arg(short = 't', long, value_name = "N", default_value_t = 1)]
     threads: usize,
 
-    /// Open loop: this many requests a second, at even intervals, whether or not earlier ones are
-    /// answered
+    /// Open loop: this many requests a second, whether or not earlier ones are answered
     #[arg(long, value_name = "PER_SECOND")]
     rate: Option<f64>,
+
+    /// Open loop whose rate changes: TIME:RATE keeps a rate for a time, TIME:FROM..TO goes from one to
+    /// the other; 30s:100,1m:..1000,10s:0
+    #[arg(long, value_name = "STAGES", value_parser = stages::stages)]
+    #[arg(conflicts_with_all = ["rate", "requests", "duration"])]
+    stages: Option<Rate>,
+
+    /// How the requests of an open loop follow each other
+    #[arg(long, value_name = "ARRIVAL", default_value = "uniform")]
+    arrival: ArrivalArg,
 
     /// Load for this time (5s) or number of requests (100) first, without measuring
     #[arg(long, value_name = "TIME|N", value_parser = plan::warm_up)]
@@ -132,6 +142,15 @@ enum OrderArg {
     Sequential,
     /// Each drawn with the same probability
     Random,
+}
+
+/// How the requests of an open loop follow each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ArrivalArg {
+    /// At even intervals
+    Uniform,
+    /// Independent of each other, as those of many users are
+    Poisson,
 }
 
 /// Runs `milepost load`.

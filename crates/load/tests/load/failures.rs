@@ -119,7 +119,7 @@ fn a_plan_that_makes_no_sense_is_no_run() {
     );
     assert_eq!(refused(&|plan| plan.threads = 0), "the number of threads must be at least 1");
     for per_second in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-        refused(&|plan| plan.arrival = milepost_load::Arrival::Uniform { per_second });
+        refused(&|plan| plan.arrival = milepost_load::Arrival::uniform(per_second));
     }
     refused(&|plan| plan.targets[0].request_target = "/a b".to_owned());
     refused(&|plan| plan.connections = usize::MAX / 4);

@@ -15,7 +15,7 @@ fn the_rate_is_kept_whatever_the_number_of_threads() {
         let mut plan = plan(&peer, 0);
         plan.connections = 6;
         plan.threads = threads;
-        plan.arrival = Arrival::Uniform { per_second: 500.0 };
+        plan.arrival = Arrival::uniform(500.0);
         plan.stop = Stop::Duration(Duration::from_secs(1));
         let report = load(&plan);
         // Those due in the last moment may be outstanding.
@@ -29,7 +29,7 @@ fn the_rate_is_kept_whatever_the_number_of_threads() {
 fn a_count_ends_the_open_loop_too() {
     let peer = Peer::answering(OK);
     let mut plan = plan(&peer, 100);
-    plan.arrival = Arrival::Uniform { per_second: 1_000.0 };
+    plan.arrival = Arrival::uniform(1_000.0);
     let report = load(&plan);
     assert_eq!((report.requests, report.unanswered), (100, 0));
     assert!(report.seconds >= 0.099, "{}", report.seconds);
@@ -54,7 +54,7 @@ fn a_stall_is_in_the_response_time_of_everything_that_waited() {
     };
     let peer = stalling();
     let mut plan = plan(&peer, 200);
-    plan.arrival = Arrival::Uniform { per_second: 200.0 };
+    plan.arrival = Arrival::uniform(200.0);
     let open = load(&plan);
     // 80 of 200 requests were due during the stall and waited 400, 395, 390 ... ms.
     assert!(open.response_ns.p90.unwrap() > 250_000_000, "{:?}", open.response_ns);
@@ -79,7 +79,7 @@ fn a_rate_that_the_server_cannot_keep_is_reported() {
         }
     });
     let mut plan = plan(&peer, 0);
-    plan.arrival = Arrival::Uniform { per_second: 200.0 };
+    plan.arrival = Arrival::uniform(200.0);
     plan.stop = Stop::Duration(Duration::from_secs(1));
     let report = load(&plan);
     // At most 50 a second can be answered; the rest was due and not sent.

@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use milepost_load::{
-    Arrival, Expectation, HttpUrl, ListedUrl, Order, Persistence, Plan, Stop, Target, WarmUp,
-    parse_url_list,
+    Arrival, Expectation, HttpUrl, ListedUrl, Order, Persistence, Plan, Spacing, Stop, Target,
+    WarmUp, parse_url_list,
 };
 
-use super::{Args, OrderArg};
+use super::{Args, ArrivalArg, OrderArg};
 
 /// Units of a duration, in seconds.
 const UNITS: [(&str, f64); 4] = [("ms", 0.001), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
@@ -50,8 +50,17 @@ impl TryFrom<Args> for Plan {
         if args.no_keep_alive {
             plan.persistence = Persistence::Close;
         }
+        let spacing = match args.arrival {
+            ArrivalArg::Uniform => Spacing::Even,
+            ArrivalArg::Poisson => Spacing::Poisson,
+        };
         if let Some(per_second) = args.rate {
-            plan.arrival = Arrival::Uniform { per_second };
+            plan.arrival = Arrival::open(per_second, spacing);
+        } else if let Some(rate) = args.stages {
+            plan.stop = Stop::Duration(rate.length().unwrap_or(Duration::MAX));
+            plan.arrival = Arrival::Open { rate, spacing };
+        } else if spacing != Spacing::Even {
+            return Err(anyhow!("--arrival poisson needs a rate: --rate or --stages"));
         }
         plan.warm_up = args.warm_up.unwrap_or(WarmUp::None);
         match (args.requests, args.duration) {

@@ -3,9 +3,11 @@
 use std::fmt::Write as _;
 
 use milepost_load::{
-    Arrival, ErrorCount, Generator, Order, Persistence, Plan, Report, Stop, Times, Warning,
-    WrongAnswer,
+    Arrival, ErrorCount, Generator, Order, Persistence, Plan, Report, Spacing, Stop, Times,
+    Warning, WrongAnswer,
 };
+
+use super::stages;
 
 /// Marks a value of which only a lower bound is known.
 const AT_LEAST: &str = "\u{2265}";
@@ -60,10 +62,20 @@ fn heading(plan: &Plan, report: &Report) -> String {
         }
     };
     let threads = count(report.generator.threads, "thread");
-    let arrival = match plan.arrival {
+    let arrival = match &plan.arrival {
         Arrival::Closed => "closed loop".to_owned(),
-        Arrival::Uniform { per_second } => format!("open loop at {per_second} requests a second"),
-        // Arrivals that this report does not know yet still have a name.
+        Arrival::Open { rate, spacing } => {
+            let rate = match rate.as_constant() {
+                Some(per_second) => format!("at {per_second} requests a second"),
+                None => format!("with {} requests a second", stages::describe(rate)),
+            };
+            match spacing {
+                Spacing::Even => format!("open loop {rate}"),
+                Spacing::Poisson => format!("open loop {rate}, Poisson"),
+                // Spacings that this report does not know yet still have a name.
+                other => format!("open loop {rate}, {other:?}"),
+            }
+        }
         other => format!("{other:?}"),
     };
     let stop = match plan.stop {
