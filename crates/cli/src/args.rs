@@ -30,6 +30,9 @@ pub(crate) enum Command {
     Ab(commands::drop_in::Args),
     /// Put load on a server as siege does; `milepost siege -h` lists its options
     Siege(commands::drop_in::Args),
+    /// Put load on a server as http_load does; `milepost http_load -h` lists its options
+    #[command(name = "http_load")]
+    HttpLoad(commands::drop_in::Args),
     /// Run experiments on real servers.
     Lab(commands::lab::Args),
 }

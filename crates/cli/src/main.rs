@@ -21,6 +21,7 @@ fn main() -> ExitCode {
         Command::Load(args) => commands::load::run(args),
         Command::Ab(args) => commands::drop_in::run(Program::Ab, &args),
         Command::Siege(args) => commands::drop_in::run(Program::Siege, &args),
+        Command::HttpLoad(args) => commands::drop_in::run(Program::HttpLoad, &args),
         Command::Lab(args) => commands::lab::run(args),
     };
     outcome.unwrap_or_else(|error| {

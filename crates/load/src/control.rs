@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 pub struct Control {
     stop: Arc<AtomicBool>,
     measuring: AtomicBool,
+    sent: AtomicU64,
     answered: AtomicU64,
     wrong: AtomicU64,
     errors: AtomicU64,
@@ -19,6 +20,8 @@ pub struct Control {
 pub struct Progress {
     /// False during the warm-up.
     pub measuring: bool,
+    /// Requests, each counted once however often it was sent.
+    pub sent: u64,
     /// Complete answers, right or wrong.
     pub answered: u64,
     /// Wrong answers among them.
@@ -56,6 +59,7 @@ impl Control {
     pub fn progress(&self) -> Progress {
         Progress {
             measuring: self.measuring.load(Relaxed),
+            sent: self.sent.load(Relaxed),
             answered: self.answered.load(Relaxed),
             wrong: self.wrong.load(Relaxed),
             errors: self.errors.load(Relaxed),
@@ -67,7 +71,8 @@ impl Control {
     }
 
     /// Adds what one worker counted since it last called this.
-    pub(crate) fn add(&self, answered: u64, wrong: u64, errors: u64) {
+    pub(crate) fn add(&self, sent: u64, answered: u64, wrong: u64, errors: u64) {
+        self.sent.fetch_add(sent, Relaxed);
         self.answered.fetch_add(answered, Relaxed);
         self.wrong.fetch_add(wrong, Relaxed);
         self.errors.fetch_add(errors, Relaxed);

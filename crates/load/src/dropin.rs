@@ -13,7 +13,9 @@
 //! manuals.
 
 mod ab;
+mod general;
 mod getopt;
+mod http_load;
 mod note;
 mod sample;
 mod siege;
@@ -30,6 +32,8 @@ pub enum Program {
     Ab,
     /// Siege.
     Siege,
+    /// http_load.
+    HttpLoad,
 }
 
 /// Files, environment and terminal of the process.
@@ -67,7 +71,7 @@ pub trait Outside: Sync {
 
 impl Program {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::Ab, Self::Siege];
+    pub const ALL: [Self; 3] = [Self::Ab, Self::Siege, Self::HttpLoad];
 
     /// The name of the program that it stands in for.
     #[must_use]
@@ -75,6 +79,7 @@ impl Program {
         match self {
             Self::Ab => "ab",
             Self::Siege => "siege",
+            Self::HttpLoad => "http_load",
         }
     }
 
@@ -90,6 +95,7 @@ impl Program {
         match self {
             Self::Ab => ab::run(words, outside, control),
             Self::Siege => siege::run(words, outside, control),
+            Self::HttpLoad => http_load::run(words, outside, control),
         }
     }
 }

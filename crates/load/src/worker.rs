@@ -240,7 +240,7 @@ impl<'a> Worker<'a> {
         }
         let cpu = thread_cpu();
         let mut events = Events::with_capacity(EVENTS_MAX);
-        let mut told = [0; 3];
+        let mut told = [0; 4];
         self.now = self.shared.clock.now();
         let mut tick_at = self.now;
         let end = loop {
@@ -695,11 +695,12 @@ impl<'a> Worker<'a> {
     }
 
     /// Tells the control what was counted since it was `told` last.
-    fn tell(&self, told: [u64; 3], is_measured: bool) -> [u64; 3] {
-        let counted = [self.record.answered(), self.record.wrong, self.record.errors];
+    fn tell(&self, told: [u64; 4], is_measured: bool) -> [u64; 4] {
+        let Record { sent, wrong, errors, .. } = self.record;
+        let counted = [sent, self.record.answered(), wrong, errors];
         if is_measured {
-            let [answered, wrong, errors] = std::array::from_fn(|at| counted[at] - told[at]);
-            self.shared.control.add(answered, wrong, errors);
+            let [sent, answered, wrong, errors] = std::array::from_fn(|at| counted[at] - told[at]);
+            self.shared.control.add(sent, answered, wrong, errors);
         }
         counted
     }

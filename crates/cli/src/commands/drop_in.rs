@@ -1,5 +1,5 @@
-//! `milepost ab` and `milepost siege`, and the same by the name of the program: a link called `ab` to
-//! the binary is ab.
+//! `milepost ab`, `siege` and `http_load`, and the same by the name of the program: a link called `ab`
+//! to the binary is ab.
 //!
 //! What the program does is the business of the load library; here it gets its words, its files and
 //! its terminal. The first SIGINT or SIGTERM ends the run early and the report is still printed.
@@ -124,6 +124,7 @@ mod tests {
     fn the_name_of_the_program_is_the_command() {
         check(&["/usr/local/bin/ab", "-n", "1"], &["milepost", "ab", "-n", "1"]);
         check(&["ab"], &["milepost", "ab"]);
+        check(&["bin/http_load", "-v"], &["milepost", "http_load", "-v"]);
         check(&["./milepost", "ab", "-V"], &["./milepost", "ab", "-V"]);
         check(&["/ab/milepost"], &["/ab/milepost"]);
         check(&[], &[]);

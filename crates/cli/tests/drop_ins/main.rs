@@ -5,6 +5,8 @@
 //! compared. A program that is missing fails the test that needs it: `make test` installs them.
 
 mod ab;
+mod http_load;
 mod program;
 mod server;
 mod siege;
+mod verbatim;

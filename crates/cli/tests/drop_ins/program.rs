@@ -21,36 +21,80 @@ pub(crate) struct Printed {
 /// Runs the original `name` and milepost by the same name, in the same directory.
 #[track_caller]
 pub(crate) fn both(name: &str, directory: &Path, arguments: &[&str]) -> [Printed; 2] {
+    [run(name, directory, arguments), ours(name, directory, arguments)]
+}
+
+/// Runs milepost by the name of the original.
+#[track_caller]
+pub(crate) fn ours(name: &str, directory: &Path, arguments: &[&str]) -> Printed {
+    run(&link(name, directory), directory, arguments)
+}
+
+/// A link to milepost.
+fn link(name: &str, directory: &Path) -> String {
     let link = directory.join(name);
     if !link.exists() {
         symlink(env!("CARGO_BIN_EXE_milepost"), &link).expect("a directory that can be written");
     }
-    let link = link.to_str().expect("a path in UTF-8");
-    [name, link].map(|program| run(program, directory, arguments))
+    link.to_str().expect("a path in UTF-8").to_owned()
 }
 
 /// Runs a program to its end.
 #[track_caller]
 pub(crate) fn run(program: &str, directory: &Path, arguments: &[&str]) -> Printed {
-    let mut child = Command::new(program)
-        .args(arguments)
-        .current_dir(directory)
-        // Nobody's own settings.
-        .env("HOME", directory)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap_or_else(|error| {
-            panic!("this test needs {program}; `make test` installs it: {error}")
-        });
-    let out = collect(child.stdout.take().expect("a pipe"));
-    let err = collect(child.stderr.take().expect("a pipe"));
-    let exit = wait(&mut child, program);
-    let text = |reader: thread::JoinHandle<Vec<u8>>| {
-        String::from_utf8_lossy(&reader.join().expect("a reader")).into_owned()
-    };
-    Printed { exit, out: text(out), err: text(err) }
+    Running::spawn(program, directory, arguments).finish()
+}
+
+/// A program that has not ended.
+pub(crate) struct Running {
+    child: Child,
+    out: thread::JoinHandle<Vec<u8>>,
+    err: thread::JoinHandle<Vec<u8>>,
+}
+
+impl Running {
+    /// Starts milepost by the name of the original.
+    #[track_caller]
+    pub(crate) fn start(name: &str, directory: &Path, arguments: &[&str]) -> Self {
+        Self::spawn(&link(name, directory), directory, arguments)
+    }
+
+    #[track_caller]
+    fn spawn(program: &str, directory: &Path, arguments: &[&str]) -> Self {
+        let mut child = Command::new(program)
+            .args(arguments)
+            .current_dir(directory)
+            // Nobody's own settings.
+            .env("HOME", directory)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap_or_else(|error| {
+                panic!("this test needs {program}; `make test` installs it: {error}")
+            });
+        let out = collect(child.stdout.take().expect("a pipe"));
+        let err = collect(child.stderr.take().expect("a pipe"));
+        Self { child, out, err }
+    }
+
+    /// Sends SIGINT, as Ctrl-C does, and waits for the end.
+    #[track_caller]
+    pub(crate) fn interrupt(self) -> Printed {
+        let id = self.child.id().to_string();
+        let status = Command::new("kill").args(["-INT", &id]).status().expect("kill");
+        assert!(status.success());
+        self.finish()
+    }
+
+    #[track_caller]
+    fn finish(mut self) -> Printed {
+        let exit = wait(&mut self.child);
+        let text = |reader: thread::JoinHandle<Vec<u8>>| {
+            String::from_utf8_lossy(&reader.join().expect("a reader")).into_owned()
+        };
+        Printed { exit, out: text(self.out), err: text(self.err) }
+    }
 }
 
 impl Printed {
@@ -91,7 +135,7 @@ fn collect(mut from: impl Read + Send + 'static) -> thread::JoinHandle<Vec<u8>> 
 }
 
 #[track_caller]
-fn wait(child: &mut Child, program: &str) -> Option<i32> {
+fn wait(child: &mut Child) -> Option<i32> {
     let began = Instant::now();
     loop {
         if let Some(status) = child.try_wait().expect("a child") {
@@ -99,7 +143,7 @@ fn wait(child: &mut Child, program: &str) -> Option<i32> {
         }
         if began.elapsed() > PATIENCE {
             child.kill().expect("our own child");
-            panic!("{program} does not end");
+            panic!("the program does not end");
         }
         thread::sleep(Duration::from_millis(5));
     }

@@ -11,7 +11,7 @@ use std::fs;
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use milepost_testkit::directory::Directory;
 use milepost_testkit::httpd::{Httpd, HttpdError, Program, free_port};
@@ -123,7 +123,11 @@ impl Drop for Process {
 fn site() -> Directory {
     let directory = Directory::new().expect("a directory");
     fs::create_dir(directory.path().join("htdocs")).expect("a new directory");
-    fs::write(directory.path().join("htdocs/ok"), "success\n").expect("a new file");
+    let file = directory.path().join("htdocs/ok");
+    fs::write(&file, "success\n").expect("a new file");
+    // Apache's ETag of a file that has just changed is weak, and two bytes longer.
+    let file = fs::File::open(file).expect("the new file");
+    file.set_modified(SystemTime::now() - Duration::from_secs(3_600)).expect("our own file");
     fs::write(directory.path().join("mime.types"), "").expect("a new file");
     directory
 }

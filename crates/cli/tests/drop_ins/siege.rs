@@ -157,7 +157,7 @@ fn exit_codes_and_their_reasons_are_the_same() {
 }
 
 /// Settings in the home directory of both.
-fn configure(home: &Path) {
+pub(crate) fn configure(home: &Path) {
     fs::create_dir_all(home.join(".siege")).expect("a directory that can be written");
     fs::write(home.join(".siege/siege.conf"), RESOURCES).expect("a file");
 }

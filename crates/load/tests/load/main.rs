@@ -5,6 +5,7 @@ mod answers;
 mod chain;
 mod desk;
 mod failures;
+mod http_load;
 mod observer;
 mod open_loop;
 mod peer;

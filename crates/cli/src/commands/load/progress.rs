@@ -111,7 +111,13 @@ mod tests {
     #[test]
     fn lines_tell_the_rate_since_the_last() {
         let began = Instant::now();
-        let progress = |answered| Progress { measuring: true, answered, wrong: 1, errors: 2 };
+        let progress = |answered| Progress {
+            measuring: true,
+            answered,
+            wrong: 1,
+            errors: 2,
+            ..Progress::default()
+        };
         let mut line = Line::new(Limit::Length(Duration::from_secs(10)));
         assert_eq!(line.next(Progress::default(), began), "warming up");
         assert_eq!(line.next(progress(0), began), "0.0 of 10.0 s, 0 answers, 1 wrong, 2 errors");
