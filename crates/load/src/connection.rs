@@ -1,16 +1,15 @@
 //! One connection of a worker: its socket and the request that is on it.
 
-use mio::net::TcpStream;
-
 use crate::answer::{Incoming, Judge};
 use crate::keep::Keep;
+use crate::stream::Stream;
 use crate::target::Target;
 use crate::wire::Single;
 
 /// A place for a connection. There is one for each slot and origin; it outlives its sockets.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    pub(crate) socket: Option<TcpStream>,
+    pub(crate) socket: Option<Stream>,
     pub(crate) state: State,
     /// The request, while there is one.
     pub(crate) exchange: Exchange,

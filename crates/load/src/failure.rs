@@ -1,9 +1,10 @@
 //! What can go wrong: with one request (counted, by kind) and with a whole run (stops it).
 
 use std::io;
-use std::net::SocketAddr;
 
 use serde::Serialize;
+
+use crate::endpoint::Endpoint;
 
 use crate::rate::RateError;
 
@@ -84,7 +85,7 @@ pub enum RunError {
     #[error("cannot connect to {address}")]
     Connect {
         /// Address that was tried.
-        address: SocketAddr,
+        address: Endpoint,
         /// The last failure.
         source: io::Error,
     },

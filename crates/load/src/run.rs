@@ -11,6 +11,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::clock::{Clock, nanos};
 use crate::control::Control;
+use crate::endpoint::Endpoint;
 use crate::failure::RunError;
 use crate::observer::Observer;
 use crate::plan::{Arrival, Plan, Refusal, Spacing, Stop, WarmUp};
@@ -133,7 +134,7 @@ struct WorkerResult {
     warm_up: Option<(u64, PartResult)>,
     measured: (u64, PartResult),
     linger: Option<Linger>,
-    refusal: Option<(std::net::SocketAddr, io::Error)>,
+    refusal: Option<(Endpoint, io::Error)>,
 }
 
 fn start(

@@ -3,9 +3,12 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
-use mio::net::TcpStream;
+use mio::net::{TcpStream, UnixStream};
 use rustix::io::Errno;
 use socket2::{Domain, Socket, Type};
+
+use crate::endpoint::Endpoint;
+use crate::stream::Stream;
 
 /// How sockets are opened.
 #[derive(Debug, Clone, Copy)]
@@ -18,12 +21,19 @@ pub(crate) struct Opening {
     pub(crate) no_delay: bool,
 }
 
-/// Starts to connect to `address`. The socket can be written to when it is connected.
+/// Starts to connect to `endpoint`. The stream can be written to when it is connected.
 ///
 /// # Errors
 ///
 /// When the system refuses at once.
-pub(crate) fn open(address: SocketAddr, opening: Opening) -> io::Result<TcpStream> {
+pub(crate) fn open(endpoint: &Endpoint, opening: Opening) -> io::Result<Stream> {
+    match endpoint {
+        Endpoint::Tcp(address) => open_tcp(*address, opening).map(Stream::Tcp),
+        Endpoint::Unix(path) => UnixStream::connect(path).map(Stream::Unix),
+    }
+}
+
+fn open_tcp(address: SocketAddr, opening: Opening) -> io::Result<TcpStream> {
     let socket = if opening.source.is_none() && opening.buffer.is_none() {
         TcpStream::connect(address)?
     } else {

@@ -1,7 +1,8 @@
 //! What is requested, and which answer is the right one.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
+
+use crate::endpoint::Endpoint;
 
 /// The first status that counts as wrong when no status is expected.
 pub const STATUS_WRONG_MIN: u16 = 400;
@@ -10,8 +11,8 @@ pub const STATUS_WRONG_MIN: u16 = 400;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Target {
-    /// Socket that is connected to.
-    pub address: SocketAddr,
+    /// What is connected to.
+    pub address: Endpoint,
     /// Value of the Host field.
     pub authority: String,
     /// Request-target as it goes on the wire: origin-form, or absolute-form to a proxy.
@@ -55,12 +56,12 @@ impl Target {
     /// A `GET` that is right with any status below 400.
     #[must_use]
     pub fn new(
-        address: SocketAddr,
+        address: impl Into<Endpoint>,
         authority: impl Into<String>,
         request_target: impl Into<String>,
     ) -> Self {
         Self {
-            address,
+            address: address.into(),
             authority: authority.into(),
             request_target: request_target.into(),
             method: "GET".to_owned(),

@@ -9,6 +9,7 @@ use std::io;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
+use crate::endpoint::Endpoint;
 use crate::target::Target;
 
 const PORT_DEFAULT: u16 = 80;
@@ -157,7 +158,7 @@ impl HttpUrl {
 
     /// A `GET` of this URL from `address`.
     #[must_use]
-    pub fn target(&self, address: SocketAddr) -> Target {
+    pub fn target(&self, address: impl Into<Endpoint>) -> Target {
         Target::new(address, &*self.authority, &*self.request_target)
     }
 }

@@ -4,11 +4,11 @@
 //! to see what comes without: what is left to a default differs between HTTP/1.0 and 1.1 and between
 //! servers, and costs whoever guesses wrong an idle timeout a request.
 
-use std::net::SocketAddr;
 use std::ops::Range;
 
 use milepost_http::response::RequestMethod;
 
+use crate::endpoint::Endpoint;
 use crate::failure::RunError;
 use crate::plan::{Persistence, Plan};
 use crate::target::{Target, Version};
@@ -24,7 +24,7 @@ const RESERVED: [&str; 5] =
 pub(crate) struct Requests {
     bytes: Vec<u8>,
     targets: Vec<Rendered>,
-    origins: Vec<SocketAddr>,
+    origins: Vec<Endpoint>,
 }
 
 /// What a worker must know about a target beside its bytes.
@@ -88,8 +88,8 @@ impl Requests {
         let mut known = std::collections::HashMap::new();
         for target in &plan.targets {
             check(target)?;
-            let origin = *known.entry(target.address).or_insert_with(|| {
-                requests.origins.push(target.address);
+            let origin = *known.entry(&target.address).or_insert_with(|| {
+                requests.origins.push(target.address.clone());
                 requests.origins.len() - 1
             });
             let start = requests.bytes.len();
@@ -104,7 +104,7 @@ impl Requests {
     }
 
     /// Distinct addresses of all targets.
-    pub(crate) fn origins(&self) -> &[SocketAddr] {
+    pub(crate) fn origins(&self) -> &[Endpoint] {
         &self.origins
     }
 
@@ -196,6 +196,8 @@ fn is_token(byte: u8) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::net::SocketAddr;
+
     use super::*;
 
     #[test]
@@ -261,7 +263,7 @@ mod tests {
     }
 
     fn target() -> Target {
-        Target::new(([127, 0, 0, 1], 80).into(), "h:80", "/a?b")
+        Target::new(SocketAddr::from(([127, 0, 0, 1], 80)), "h:80", "/a?b")
     }
 
     fn render(target: Target, persistence: Persistence) -> Result<String, RunError> {

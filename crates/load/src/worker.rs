@@ -18,8 +18,7 @@ mod recover;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
-use std::io::{self, ErrorKind, Read, Write};
-use std::net::SocketAddr;
+use std::io::{self, ErrorKind};
 use std::time::Duration;
 
 use mio::event::Event;
@@ -31,6 +30,7 @@ use crate::clock::{Clock, nanos, thread_cpu};
 use crate::connection::{Connection, Exchange, State, Watch};
 use crate::control::Control;
 use crate::deadlines::Deadlines;
+use crate::endpoint::Endpoint;
 use crate::keep::Keep;
 use crate::observer::Observer;
 use crate::pacer::Pacer;
@@ -122,9 +122,9 @@ pub(crate) struct Worker<'a> {
     pacer: Pacer,
     buffer: Box<[u8]>,
     /// Addresses: those of the list, then those that redirects led to.
-    origins: Vec<SocketAddr>,
+    origins: Vec<Endpoint>,
     /// Addresses of the authorities that redirects led to.
-    addresses: HashMap<String, SocketAddr>,
+    addresses: HashMap<String, Endpoint>,
     /// Origin by origin, for each the slots.
     connections: Vec<Connection>,
     slots: Vec<Slot>,
@@ -160,7 +160,7 @@ pub(crate) struct Worker<'a> {
     lingering: Option<Lingering>,
     /// Whether any connection was ever opened, and the last reason why not.
     connected: bool,
-    refusal: Option<(SocketAddr, io::Error)>,
+    refusal: Option<(Endpoint, io::Error)>,
     record: Record,
     /// The last time that was read from the clock.
     now: u64,
@@ -223,7 +223,7 @@ impl<'a> Worker<'a> {
     }
 
     /// Why no connection could be opened, if none could.
-    pub(crate) fn into_refusal(self) -> Option<(SocketAddr, io::Error)> {
+    pub(crate) fn into_refusal(self) -> Option<(Endpoint, io::Error)> {
         if self.connected { None } else { self.refusal }
     }
 
@@ -523,7 +523,7 @@ impl<'a> Worker<'a> {
                             }
                             // Less than there was room for: the socket is empty. But the end of the
                             // stream, once announced, is not announced again.
-                            if length < self.buffer.len() && !read_closed {
+                            if socket.is_emptied(length, self.buffer.len()) && !read_closed {
                                 return;
                             }
                         }
@@ -709,7 +709,7 @@ impl<'a> Worker<'a> {
         at % self.slots.len()
     }
 
-    fn origin(&self, at: usize) -> SocketAddr {
-        self.origins[at / self.slots.len()]
+    fn origin(&self, at: usize) -> &Endpoint {
+        &self.origins[at / self.slots.len()]
     }
 }

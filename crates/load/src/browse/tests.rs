@@ -170,7 +170,8 @@ fn fail(visit: &mut Visit, status: u16, head: &str) -> Failure {
 /// A target of a method and a URL, with content.
 fn target(request: &str) -> Target {
     let (method, url) = request.split_once(' ').unwrap();
-    let mut target = HttpUrl::parse(url).unwrap().target(([127, 0, 0, 1], 80).into());
+    let mut target =
+        HttpUrl::parse(url).unwrap().target(std::net::SocketAddr::from(([127, 0, 0, 1], 80)));
     target.method = method.into();
     target.content = b"content"[..].into();
     target

@@ -3,13 +3,13 @@
 //! Nothing in here happens in a run that only loads its list: that neither looks at answers beyond
 //! checking them nor shows them to anybody.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::Worker;
 use crate::answer::{Answer, Failure, Judge};
 use crate::browse::Step;
 use crate::connection::{Connection, Exchange, Own};
+use crate::endpoint::Endpoint;
 use crate::failure::FailureKind;
 use crate::observer::{Answered, Exchanged, Outcome};
 use crate::target::Target;
@@ -66,7 +66,7 @@ impl Worker<'_> {
     ) -> Result<Option<Ready>, Failure> {
         let slot = self.slot(at);
         let plan = self.shared.plan;
-        let address = self.origin(at);
+        let address = self.origin(at).clone();
         let connection = &self.connections[at];
         let target = match &connection.own {
             None => &plan.targets[connection.exchange.target],
@@ -160,9 +160,9 @@ impl Worker<'_> {
 
     /// Finds the address of an authority that a redirect leads to. Blocks the worker for it, once for
     /// each authority.
-    fn look_up(&mut self, target: &Target) -> Result<SocketAddr, Failure> {
+    fn look_up(&mut self, target: &Target) -> Result<Endpoint, Failure> {
         if let Some(address) = self.addresses.get(&target.authority) {
-            return Ok(*address);
+            return Ok(address.clone());
         }
         let fail = |why: String| {
             let detail = format!("redirect to {}: {why}", target.uri());
@@ -170,14 +170,15 @@ impl Worker<'_> {
         };
         let url = HttpUrl::parse(&target.uri()).map_err(|error| fail(error.to_string()))?;
         let address = url.resolve().map_err(|error| fail(error.to_string()))?;
+        let address = Endpoint::Tcp(address);
         if self.addresses.len() < ORIGINS_MAX {
-            self.addresses.insert(target.authority.clone(), address);
+            self.addresses.insert(target.authority.clone(), address.clone());
         }
         Ok(address)
     }
 
     /// The connection of a slot to an address, with a new place if there is none yet.
-    fn place(&mut self, address: SocketAddr, slot: usize) -> Result<usize, Failure> {
+    fn place(&mut self, address: Endpoint, slot: usize) -> Result<usize, Failure> {
         let slots = self.slots.len();
         let known = self.origins.iter().position(|origin| *origin == address);
         let origin = match known {

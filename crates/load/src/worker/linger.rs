@@ -3,16 +3,16 @@
 //! A client that waits for the end of the connection instead of the end of the answer waits exactly
 //! that long for each answer. The socket is taken out of the run, so nothing else is delayed by it.
 
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind};
 use std::time::Duration;
 
-use mio::net::TcpStream;
 use mio::{Events, Interest, Token};
 
 use super::{TICK, Worker};
 use crate::clock::nanos;
 use crate::connection::Watch;
 use crate::report::Linger;
+use crate::stream::Stream;
 
 /// The token of the socket; connections have their index.
 pub(super) const TOKEN: Token = Token(usize::MAX - 1);
@@ -20,7 +20,7 @@ pub(super) const TOKEN: Token = Token(usize::MAX - 1);
 /// The socket that was left open.
 #[derive(Debug)]
 pub(super) struct Lingering {
-    socket: Option<TcpStream>,
+    socket: Option<Stream>,
     /// When the answer was complete.
     since: u64,
     /// When the server closed.

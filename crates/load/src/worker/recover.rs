@@ -86,7 +86,7 @@ impl Worker<'_> {
     /// give up the slot after some time.
     pub(super) fn refused(&mut self, at: usize, error: io::Error) {
         let now = self.shared.clock.now();
-        let address = self.origin(at);
+        let address = self.origin(at).clone();
         let connection = &mut self.connections[at];
         connection.close();
         if connection.failures == 0 {
@@ -135,7 +135,7 @@ impl Worker<'_> {
                 self.fail(at, Failure::new(FailureKind::TimedOut, detail));
                 continue;
             }
-            let address = self.origin(at);
+            let address = self.origin(at).clone();
             let detail = format!("not connected to {address} within {timeout:?}");
             let failure = Failure::new(FailureKind::TimedOut, detail);
             if self.connected || self.shared.plan.refusal == Refusal::Fail {

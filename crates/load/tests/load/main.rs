@@ -12,6 +12,7 @@ mod peer;
 mod persistence;
 mod siege;
 mod slots;
+mod sockets;
 mod stop;
 
 use milepost_load::{Control, FailureKind, Plan, Report, RunError, Stop, Target, run};

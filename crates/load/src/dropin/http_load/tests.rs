@@ -89,7 +89,8 @@ fn the_plan_is_what_http_load_does_or_should_do() {
 
     let proxied = plan("-p 1 -f 1 -proxy 127.0.0.1:3128 u", "http://nowhere.invalid/x").unwrap();
     assert_eq!(proxied.targets[0].request_target, "http://nowhere.invalid/x");
-    assert_eq!(proxied.targets[0].address, "127.0.0.1:3128".parse().unwrap());
+    let proxy = crate::endpoint::Endpoint::Tcp("127.0.0.1:3128".parse().unwrap());
+    assert_eq!(proxied.targets[0].address, proxy);
 
     let sourced = plan("-p 1 -f 1 -sip ips u", "http://127.0.0.1/").unwrap();
     assert_eq!(sourced.sources.len(), 2);
