@@ -3,8 +3,10 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -314,6 +316,181 @@ fn all_threads_have_the_rights_of_the_user() {
         count += 1;
     }
     assert!(count >= 5, "{count} threads");
+}
+
+#[test]
+fn a_server_in_the_background_is_acted_on_by_its_pid_file() {
+    let directory = directory();
+    let address = free_address();
+    let configure = |target: &str| {
+        let text = format!(
+            "Listen {address}\nPidFile pid\nErrorLog errors\nRedirect 301 /a http://{target}/\n"
+        );
+        write(&directory, "httpd.conf", &text);
+    };
+    configure("one");
+    let act = |action: &str| {
+        let arguments = ["-d", path(&directory), "-f", "httpd.conf", "-k", action];
+        let mut child = serve(&arguments);
+        let status = wait(&mut child);
+        (status.code(), directory.path().join("pid").exists())
+    };
+    assert_eq!(act("stop"), (Some(0), false));
+    assert_eq!(act("start"), (Some(0), true));
+    let _guard = Background(directory.path().join("pid"));
+    assert!(ask(address, "/a").contains("http://one"));
+    // A second one would be in the way of the first.
+    assert_eq!(act("start"), (Some(0), true));
+    configure("two");
+    assert_eq!(act("graceful"), (Some(0), true));
+    until(|| ask(address, "/a").contains("http://two"));
+    configure("three");
+    assert_eq!(act("restart"), (Some(0), true));
+    until(|| ask(address, "/a").contains("http://three"));
+    // Nothing is done to a server whose next configuration does not load.
+    write(&directory, "httpd.conf", "Nonsense\n");
+    assert_eq!(act("restart"), (Some(2), true));
+    configure("three");
+    // It has ended when the command has.
+    assert_eq!(act("stop"), (Some(0), false));
+    assert!(TcpStream::connect(address).is_err());
+    assert_eq!(act("graceful"), (Some(0), true));
+    assert!(ask(address, "/a").contains("http://three"));
+    assert_eq!(act("graceful-stop").0, Some(0));
+    until(|| !directory.path().join("pid").exists());
+    // What cannot start says so by its status.
+    write(&directory, "httpd.conf", "PidFile pid\nListen 192.0.2.1:1\n");
+    assert_eq!(act("start"), (Some(2), false));
+}
+
+#[test]
+fn a_changed_file_is_loaded_when_asked() {
+    let directory = directory();
+    let address = free_address();
+    write(&directory, "httpd.conf", &format!("Listen {address}\nIncludeOptional rules/*.conf\n"));
+    fs::create_dir(directory.path().join("rules")).expect("a directory");
+    let server = Server::start(&["-d", path(&directory), "-f", "httpd.conf", "--watch"]);
+    assert!(ask(address, "/a").starts_with("HTTP/1.1 404 "));
+    write(&directory, "rules/a.conf", "Redirect 301 /a http://one/\n");
+    until(|| ask(address, "/a").contains("http://one"));
+    write(&directory, "rules/a.conf", "Redirect 301 /a\n");
+    server.lines_until("milepost: httpd.conf does not load");
+    assert!(ask(address, "/a").contains("http://one"));
+    write(&directory, "rules/a.conf", "Redirect 301 /a http://two/\n");
+    until(|| ask(address, "/a").contains("http://two"));
+}
+
+#[test]
+fn sigwinch_waits_for_as_long_as_an_answer_takes() {
+    let directory = directory();
+    let address = free_address();
+    write(&directory, "large", &"x".repeat(32 << 20));
+    let mut server = Server::start(&["-c", &format!("Listen {address}"), path(&directory)]);
+    let mut stream = TcpStream::connect(address).expect("a connection");
+    stream.write_all(b"GET /large HTTP/1.0\r\n\r\n").expect("sent");
+    let mut bytes = vec![0; 1000];
+    stream.read_exact(&mut bytes).expect("a beginning");
+    server.signal("WINCH");
+    until(|| TcpStream::connect(address).is_err());
+    assert!(server.child.try_wait().expect("a child").is_none());
+    stream.read_to_end(&mut bytes).expect("the rest");
+    assert!(bytes.len() > 32 << 20);
+    assert_eq!(server.end().code(), Some(0));
+}
+
+#[test]
+fn a_killed_server_can_be_started_again_at_once() {
+    let directory = directory();
+    let address = free_address();
+    let listen = format!("Listen {address}\nListen unix:{}/socket", path(&directory));
+    let arguments = ["-c", &listen, path(&directory)];
+    for _ in 0..3 {
+        let mut server = Server::start(&arguments);
+        // Connections that are open when it dies keep the port in no way.
+        let _open = TcpStream::connect(address).expect("a connection");
+        assert!(ask(address, "/").starts_with("HTTP/1.1 "));
+        server.signal("KILL");
+        server.end();
+    }
+}
+
+#[test]
+fn a_service_manager_hands_over_sockets_and_hears_of_the_server() {
+    let directory = directory();
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let notified = directory.path().join("notify");
+    let manager = UnixDatagram::bind(&notified).expect("a socket");
+    manager.set_read_timeout(Some(SOON)).expect("a timeout");
+    let hear = || {
+        let mut message = [0; 1024];
+        let count = manager.recv(&mut message).expect("a message");
+        String::from_utf8_lossy(&message[..count]).into_owned()
+    };
+    write(&directory, "httpd.conf", "Redirect 301 /a http://b.example/\n");
+    // No Listen: the sockets that are handed over say where. The shell puts the first one in its place.
+    let child = Command::new("/bin/sh")
+        .args(["-c", "LISTEN_FDS=1 LISTEN_PID=$$ exec \"$0\" \"$@\" 3<&0 </dev/null", MILEPOST])
+        .args(["serve", "-d", path(&directory), "-f", "httpd.conf"])
+        .env("NOTIFY_SOCKET", &notified)
+        .env("WATCHDOG_USEC", "300000")
+        .stdin(OwnedFd::from(listener.try_clone().expect("a socket")))
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("milepost starts");
+    let mut child = Killed(child);
+    let ready = hear();
+    let pid = child.0.id();
+    assert_eq!(ready, format!("READY=1\nMAINPID={pid}\nSTATUS=serving httpd.conf on {address}"));
+    assert!(ask(address, "/a").starts_with("HTTP/1.1 301 "));
+    assert_eq!(hear(), "WATCHDOG=1");
+    let hear_other = || std::iter::repeat_with(hear).find(|text| text != "WATCHDOG=1");
+    let signal = |name: &str| {
+        let id = pid.to_string();
+        assert!(Command::new("kill").args(["-s", name, &id]).status().expect("kill").success());
+    };
+    signal("HUP");
+    let reloading = hear_other().expect("a message");
+    assert!(reloading.starts_with("RELOADING=1\nMONOTONIC_USEC="), "{reloading}");
+    assert!(hear_other().expect("a message").starts_with("READY=1\n"));
+    assert!(ask(address, "/a").starts_with("HTTP/1.1 301 "));
+    signal("TERM");
+    assert_eq!(hear_other().expect("a message"), "STOPPING=1");
+    assert_eq!(wait(&mut child.0).code(), Some(0));
+    // Whoever comes now waits for the next server: the socket is still there.
+    assert!(TcpStream::connect(address).is_ok());
+}
+
+/// A process that is killed when a test ends.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A server in the background, that is killed when a test fails.
+struct Background(PathBuf);
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        if let Ok(pid) = fs::read_to_string(&self.0) {
+            let _ = Command::new("kill").args(["-s", "KILL", pid.trim()]).status();
+        }
+    }
+}
+
+/// Waits until something is true.
+#[track_caller]
+fn until(is_true: impl Fn() -> bool) {
+    let end = Instant::now() + SOON;
+    while !is_true() {
+        assert!(Instant::now() < end, "it does not happen");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 /// A running `milepost serve`; killed when dropped.

@@ -1,0 +1,105 @@
+//! Loads the configuration anew while the old one serves, and puts it in place if it is whole.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use anyhow::Context;
+use milepost_engine::{LoadOptions, Loaded, Severity, Site};
+use milepost_server::{ErrorLog, Helpers, Logs, Manager, Reloader, SiteResponder, Watched, report};
+
+use super::{endpoints, say};
+
+/// Loads a configuration, and says what is wrong with it. Tells what to watch in any case.
+pub(super) fn load(options: &LoadOptions) -> (Option<Arc<Site>>, Watched) {
+    let (Loaded { site, diagnostics }, watched) = Watched::load(options);
+    for diagnostic in diagnostics.iter().filter(|found| found.severity >= Severity::Warning) {
+        say(&diagnostic.to_string());
+    }
+    (site.map(Arc::new), watched)
+}
+
+/// What a reload needs.
+pub(super) struct Reloading {
+    pub(super) options: LoadOptions,
+    pub(super) what: String,
+    pub(super) reloader: Reloader,
+    pub(super) serving: Arc<Mutex<Serving>>,
+    pub(super) manager: Arc<Manager>,
+    pub(super) watched: Watched,
+}
+
+/// What is served. Kept beside the workers so that none of them has to take it apart when it is replaced.
+pub(super) struct Serving {
+    pub(super) site: Arc<Site>,
+    pub(super) logs: Arc<Logs>,
+    pub(super) helpers: Helpers,
+}
+
+impl Serving {
+    /// Starts the writer of the logs of a site, and the programs that its maps ask.
+    pub(super) fn new(site: Arc<Site>, logs: Logs) -> anyhow::Result<Serving> {
+        logs.start()?;
+        let helpers = Helpers::start(&site)?;
+        Ok(Serving { site, logs: Arc::new(logs), helpers })
+    }
+
+    /// What makes the responder of each worker.
+    pub(super) fn responder(&self) -> impl Fn() -> SiteResponder + Send + Sync + 'static {
+        let (site, logs) = (Arc::clone(&self.site), Arc::clone(&self.logs));
+        // Each worker has its own share; the first one is only there to be shared.
+        let helpers = Mutex::new(self.helpers.share());
+        move || {
+            SiteResponder::with_logs(Arc::clone(&site), Arc::clone(&logs))
+                .with_helpers(lock(&helpers).share())
+        }
+    }
+}
+
+impl Reloading {
+    /// Whether a file of the configuration has changed since it was loaded.
+    pub(super) fn has_changed(&mut self) -> bool {
+        self.watched.has_changed()
+    }
+
+    pub(super) fn reload(&mut self) {
+        self.manager.reloading();
+        let status = match self.try_reload() {
+            Ok(addresses) => format!("serving {} anew on {addresses}", self.what),
+            Err(error) => format!("{error:#}; what was served before still is"),
+        };
+        report(&status);
+        self.manager.ready(&status);
+    }
+
+    /// Puts the configuration as it is now in place of the old one; returns the addresses.
+    fn try_reload(&mut self) -> anyhow::Result<String> {
+        let (site, watched) = load(&self.options);
+        self.watched = watched;
+        let Some(site) = site else {
+            anyhow::bail!("{} does not load", self.what);
+        };
+        let logs = Logs::open(&site.settings().logs, Some(&lock(&self.serving).logs))?;
+        let new = Serving::new(site, logs)?;
+        self.reloader.reload(new.site.settings(), new.responder())?;
+        // Old rules are taken apart, and old logs written to their end, here and by no worker.
+        let old = std::mem::replace(&mut *lock(&self.serving), new);
+        drop(old);
+        match open_error_log(&lock(&self.serving).site) {
+            Ok(Some(log)) => log.install().context("cannot write the error log")?,
+            Ok(None) => {}
+            // `User` may not open what the server could open at its start: that log goes on.
+            Err(error) => report(&format!("{error:#}; the log that is open stays")),
+        }
+        Ok(endpoints(&self.reloader.endpoints()))
+    }
+}
+
+/// Opens the file or program that `ErrorLog` names.
+pub(super) fn open_error_log(site: &Site) -> anyhow::Result<Option<ErrorLog>> {
+    let target = site.settings().logs.error.as_ref();
+    target.map(ErrorLog::open).transpose().context("cannot write the error log")
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What is in there is only replaced whole, so a panic cannot have left half of it.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
