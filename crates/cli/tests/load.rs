@@ -163,6 +163,47 @@ fn what_cannot_be_done_is_one_line_and_exits_with_2() {
 }
 
 #[test]
+fn assertions_decide_the_exit_status() {
+    let server = serve();
+    let url = format!("http://{server}/test/7");
+    let run = |arguments: &[&str]| {
+        let output = load(&[&[&*url, "-n", "2000"], arguments].concat());
+        (output.status.code(), out(&output).to_owned())
+    };
+    let (code, text) = run(&["--assert", "p99<1h", "--assert", "wrong==0"]);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("\nassertion       wrong==0: holds: 0\n"), "{text}");
+    let (code, text) = run(&["--assert", "p50 < 1ns"]);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("\nassertion       p50 < 1ns: FAILS: "), "{text}");
+    // Not shown is not held.
+    let (code, text) = run(&["--assert", "p99.99<1h"]);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(
+        text.contains("\nassertion       p99.99<1h: FAILS, not shown: 2000 samples, "),
+        "{text}"
+    );
+    assert!(text.contains("\n99.9 % ") && !text.contains("\n99.99 % "), "{text}");
+    // Wrong answers fail a run unless an assertion allows them.
+    let (code, _) = run(&["--expect-status", "200", "--assert", "errors==0"]);
+    assert_eq!(code, Some(1));
+    let (code, text) = run(&["--expect-status", "200", "--assert", "wrong==100%"]);
+    assert_eq!(code, Some(0), "{text}");
+    let output = load(&[&url, "--json", "-n", "10", "--assert", "rate>0"]);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let outcome = &report["assertions"][0];
+    assert_eq!((&outcome["assertion"], &outcome["verdict"]), (&"rate>0".into(), &"held".into()));
+    let output = load(&[&url, "--assert", "p99<5"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        err(&output)
+            .contains("'p99<5' for '--assert <ASSERTION>': column 5: a time needs its unit"),
+        "{}",
+        err(&output)
+    );
+}
+
+#[test]
 fn ctrl_c_ends_the_run_and_prints_the_report() {
     let answered = Arc::new(AtomicU64::new(0));
     let server = serve_counting(&answered);

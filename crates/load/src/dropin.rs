@@ -102,7 +102,7 @@ impl Program {
 
 /// The report of a run that did nothing.
 #[cfg(test)]
-fn empty_report() -> crate::report::Report {
+pub(crate) fn empty_report() -> crate::report::Report {
     let (length, cpu, cpu_max) = Default::default();
     let record = crate::record::Record::new();
     let measured = crate::summary::Measured { record, length, cpu, cpu_max };

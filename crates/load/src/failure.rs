@@ -47,6 +47,51 @@ pub enum FailureKind {
     RedirectUnfit,
 }
 
+impl FailureKind {
+    /// All of them.
+    pub const ALL: [Self; 16] = [
+        Self::ConnectRefused,
+        Self::NoLocalPort,
+        Self::ConnectFailed,
+        Self::TimedOut,
+        Self::ClosedBeforeAnswer,
+        Self::ClosedInHead,
+        Self::ClosedInContent,
+        Self::Reset,
+        Self::MalformedHead,
+        Self::HeadTooLarge,
+        Self::MalformedChunk,
+        Self::SurplusBytes,
+        Self::Io,
+        Self::RedirectLoop,
+        Self::RedirectLimit,
+        Self::RedirectUnfit,
+    ];
+
+    /// Its name in JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ConnectRefused => "connect_refused",
+            Self::NoLocalPort => "no_local_port",
+            Self::ConnectFailed => "connect_failed",
+            Self::TimedOut => "timed_out",
+            Self::ClosedBeforeAnswer => "closed_before_answer",
+            Self::ClosedInHead => "closed_in_head",
+            Self::ClosedInContent => "closed_in_content",
+            Self::Reset => "reset",
+            Self::MalformedHead => "malformed_head",
+            Self::HeadTooLarge => "head_too_large",
+            Self::MalformedChunk => "malformed_chunk",
+            Self::SurplusBytes => "surplus_bytes",
+            Self::Io => "io",
+            Self::RedirectLoop => "redirect_loop",
+            Self::RedirectLimit => "redirect_limit",
+            Self::RedirectUnfit => "redirect_unfit",
+        }
+    }
+}
+
 /// Why a run could not be done.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -92,4 +137,17 @@ pub enum RunError {
     /// A worker could not be set up, or lost its poll or timer.
     #[error("cannot run a worker")]
     Worker(#[source] io::Error),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_json() {
+        for kind in FailureKind::ALL {
+            let json = serde_json::to_string(&kind).unwrap();
+            assert_eq!(json, format!("\"{}\"", kind.name()));
+        }
+    }
 }

@@ -5,6 +5,7 @@
 //! no terminal in here: only sockets, threads and the clock.
 
 mod answer;
+mod assertion;
 mod base64;
 mod browse;
 mod check;
@@ -34,6 +35,7 @@ mod url_list;
 mod wire;
 mod worker;
 
+pub use assertion::{Assertion, AssertionError, Verdict};
 pub use browse::{Browsing, Login, REDIRECTS_MAX_DEFAULT};
 pub use control::{Control, Progress};
 pub use endpoint::Endpoint;
@@ -46,8 +48,8 @@ pub use plan::{
 };
 pub use rate::{RATE_PER_SECOND_MAX, Rate, RateError, Stage};
 pub use report::{
-    Bytes, Connections, Ended, ErrorCount, Generator, Linger, PlanSummary, Report, Times,
-    WarmUpCounts, Warning, WarningKind, WrongAnswer,
+    AssertionOutcome, Bytes, Connections, Distributions, Ended, ErrorCount, Generator, Linger,
+    PlanSummary, Report, Times, WarmUpCounts, Warning, WarningKind, WrongAnswer,
 };
 pub use run::{run, run_observed};
 pub use target::{Expectation, STATUS_WRONG_MIN, Target, Version};

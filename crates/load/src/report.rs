@@ -1,9 +1,12 @@
 //! What a run found. The JSON form of [`Report`] is an interface: names stay, new ones may come.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
+use milepost_stats::histogram::Histogram;
 use serde::Serialize;
 
+use crate::assertion::Verdict;
 use crate::failure::FailureKind;
 use crate::rate::Stage;
 
@@ -58,6 +61,44 @@ pub struct Report {
     pub plan: PlanSummary,
     /// Doubts about the measurement, each with what to try.
     pub warnings: Vec<Warning>,
+    /// What became of the assertions, in their order.
+    pub assertions: Vec<AssertionOutcome>,
+    /// The distributions behind the times. Not part of the JSON.
+    #[serde(skip)]
+    pub distributions: Box<Distributions>,
+}
+
+/// What became of one assertion.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct AssertionOutcome {
+    /// As it was written.
+    pub assertion: String,
+    /// Whether it held.
+    pub verdict: Verdict,
+    /// What was found instead, or why nothing was.
+    pub found: String,
+}
+
+/// Every time that was measured, in constant memory.
+#[derive(Clone, Default)]
+pub struct Distributions {
+    /// See [`Report::service_ns`].
+    pub service: Histogram,
+    /// See [`Report::response_ns`].
+    pub response: Histogram,
+    /// See [`Report::first_byte_ns`].
+    pub first_byte: Histogram,
+    /// See [`Report::connect_ns`].
+    pub connect: Histogram,
+    /// See [`Generator::lateness_ns`].
+    pub lateness: Histogram,
+}
+
+impl fmt::Debug for Distributions {
+    /// Without its thousands of counts.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Distributions").finish_non_exhaustive()
+    }
 }
 
 /// What tells one run from another.
@@ -96,12 +137,20 @@ pub struct Times {
     pub censored: u64,
     /// Median.
     pub p50: Option<u64>,
+    /// 75th percentile.
+    pub p75: Option<u64>,
     /// 90th percentile.
     pub p90: Option<u64>,
+    /// 95th percentile.
+    pub p95: Option<u64>,
     /// 99th percentile.
     pub p99: Option<u64>,
     /// 99.9th percentile.
     pub p999: Option<u64>,
+    /// 99.99th percentile, if a request took longer.
+    pub p9999: Option<u64>,
+    /// 99.999th percentile, if a request took longer.
+    pub p99999: Option<u64>,
     /// The longest, exact.
     pub max: Option<u64>,
     /// Arithmetic mean of the samples, exact, censored ones left out.

@@ -8,8 +8,8 @@ use crate::plan::{Arrival, Persistence, Plan, Spacing};
 use crate::rate::Rate;
 use crate::record::Record;
 use crate::report::{
-    Connections, Ended, ErrorCount, Generator, Linger, PlanSummary, Report, Times, WarmUpCounts,
-    Warning, WarningKind,
+    Connections, Distributions, Ended, ErrorCount, Generator, Linger, PlanSummary, Report, Times,
+    WarmUpCounts, Warning, WarningKind,
 };
 use crate::target::Target;
 
@@ -123,6 +123,14 @@ pub(crate) fn report(
             timeout_seconds: plan.timeout.as_secs_f64(),
         },
         warnings: Vec::new(),
+        assertions: Vec::new(),
+        distributions: Box::new(Distributions {
+            service: record.service,
+            response: record.response,
+            first_byte: record.first_byte,
+            connect: record.connect,
+            lateness: record.lateness,
+        }),
     };
     report.warnings = warnings(plan, &report, record.sent);
     report
@@ -233,18 +241,28 @@ fn times(histogram: &Histogram) -> Times {
         }
         Some(estimate.ns)
     };
+    // Beyond which nothing lies, that is the longest time under another name.
+    let rare = |q| histogram.quantile(q).filter(|_| histogram.beyond(q) > 0);
     let p50 = read("p50", histogram.quantile(0.5));
+    let p75 = read("p75", histogram.quantile(0.75));
     let p90 = read("p90", histogram.quantile(0.9));
+    let p95 = read("p95", histogram.quantile(0.95));
     let p99 = read("p99", histogram.quantile(0.99));
     let p999 = read("p999", histogram.quantile(0.999));
+    let p9999 = read("p9999", rare(0.9999));
+    let p99999 = read("p99999", rare(0.99999));
     let max = read("max", histogram.max());
     Times {
         samples: histogram.len(),
         censored: histogram.censored_len(),
         p50,
+        p75,
         p90,
+        p95,
         p99,
         p999,
+        p9999,
+        p99999,
         max,
         mean: histogram.mean(),
         at_least,

@@ -183,6 +183,16 @@ impl Histogram {
         Some(longest)
     }
 
+    /// Number of samples, censored ones too, that rank above the quantile `q`. A quantile beyond which
+    /// nothing lies is the longest time under another name.
+    #[must_use]
+    pub fn beyond(&self, q: f64) -> u64 {
+        let total = self.len() + self.censored_len();
+        let within = ((q.clamp(0.0, 1.0) - WEIGHT_TOLERANCE) * total as f64).ceil().max(0.0);
+        // Not more than the total, so it fits.
+        total.saturating_sub(within as u64)
+    }
+
     /// Samples and censored samples by value, ascending.
     fn steps(&self) -> impl Iterator<Item = Step> {
         let mut samples = self.samples.iter_recorded().peekable();
@@ -268,6 +278,17 @@ mod tests {
         check(&[1_000, 1_000, 1_000, 9_000], &[10, 20], 0.5, 1_000, Bound::Exact);
         let times = filled(&[1_000, 1_000, 1_000, 9_000], &[10, 20]);
         assert_eq!(times.max(), Some(Estimate { ns: 9_000, bound: Bound::Exact }));
+    }
+
+    #[test]
+    fn beyond_a_quantile_lie_those_that_rank_above_it() {
+        let times = filled(&(1..=1_000).collect::<Vec<_>>(), &[]);
+        for (q, beyond) in [(0.0, 1_000), (0.5, 500), (0.99, 10), (0.999, 1), (0.9991, 0), (1.0, 0)]
+        {
+            assert_eq!(times.beyond(q), beyond, "{q}");
+        }
+        assert_eq!(filled(&[1, 2, 3], &[4]).beyond(0.5), 2);
+        assert_eq!(Histogram::new().beyond(0.5), 0);
     }
 
     #[test]

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::ValueEnum;
-use milepost_load::{Control, Plan, Rate, Report, Stop, WarmUp};
+use milepost_load::{Assertion, Control, Plan, Rate, Report, Stop, Verdict, WarmUp};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use progress::Display;
@@ -46,7 +46,8 @@ connection counts.
 
 Durations are numbers with ms, s, m or h; without a unit they are seconds.
 
-Exit status: 0 done, 1 wrong answers or errors, 2 could not do it.")]
+Exit status: 0 done, 1 wrong answers or errors, unless --assert says how many may be, or an assertion \
+that does not hold, 2 could not do it.")]
 pub(crate) struct Args {
     /// URL to request
     #[arg(value_name = "URL", required_unless_present = "urls", conflicts_with = "urls")]
@@ -126,6 +127,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 
+    /// What must hold at the end, such as 'p99<5ms', 'errors<0.1%' or 'status.5xx==0'; repeatable.
+    /// `docs/load.md` has the grammar
+    #[arg(long = "assert", value_name = "ASSERTION")]
+    assertions: Vec<Assertion>,
+
     /// Print the report as one JSON object
     #[arg(long)]
     json: bool,
@@ -161,6 +167,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         (false, false) => Display::PlainLines,
     };
     let json = args.json;
+    let assertions = args.assertions.clone();
     let plan = Plan::try_from(args)?;
     let control = Control::stopped_by(stop_on_signal().context("cannot listen to signals")?);
     let limit = match plan.stop {
@@ -170,11 +177,21 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             progress::Limit::Requests(count.saturating_mul(plan.connections as u64))
         }
     };
-    let report = progress::show(display, limit, &control, || milepost_load::run(&plan, &control))?;
+    let mut report =
+        progress::show(display, limit, &control, || milepost_load::run(&plan, &control))?;
+    report.assertions = assertions.iter().map(|assertion| assertion.judge(&report)).collect();
     let output = if json { json_text(&report)? } else { text::report(&plan, &report) };
     print(&output).context("cannot write to stdout")?;
-    let is_clean = report.wrong_answers == 0 && report.errors == 0;
-    Ok(if is_clean { ExitCode::SUCCESS } else { ExitCode::from(EXIT_WRONG) })
+    Ok(if is_clean(&report, &assertions) { ExitCode::SUCCESS } else { ExitCode::from(EXIT_WRONG) })
+}
+
+/// Whether everything was as it should be. Wrong answers and errors are not, unless an assertion says
+/// how many there may be.
+fn is_clean(report: &Report, assertions: &[Assertion]) -> bool {
+    let says = |about: fn(&Assertion) -> bool| assertions.iter().any(about);
+    report.assertions.iter().all(|outcome| outcome.verdict == Verdict::Held)
+        && (report.wrong_answers == 0 || says(Assertion::is_about_wrong_answers))
+        && (report.errors == 0 || says(Assertion::is_about_errors))
 }
 
 fn json_text(report: &Report) -> anyhow::Result<String> {

@@ -13,10 +13,10 @@ use crate::peer::{Conversation, Peer};
 #[test]
 fn each_fetch_has_a_connection_of_its_own() {
     let peer = site();
-    let said = http_load(&peer, "-parallel 3 -fetches 40", &["/ok", "/r"]);
+    let said = http_load(&peer, "-parallel 3 -fetches 1000", &["/ok", "/r"]);
     assert_eq!((said.exit, &*said.err), (0, ""), "{said:?}");
     let lines: Vec<_> = said.out.lines().collect();
-    assert!(lines[0].starts_with("40 fetches, 3 max parallel, "), "{said:?}");
+    assert!(lines[0].starts_with("1000 fetches, 3 max parallel, "), "{said:?}");
     let labels: Vec<_> = lines[1..].iter().map(|line| words(line)).collect();
     assert_eq!(
         labels,
@@ -31,7 +31,7 @@ fn each_fetch_has_a_connection_of_its_own() {
         ]
     );
     assert!(lines[6].starts_with("  code 200 -- ") && lines[7].starts_with("  code 301 -- "));
-    assert_eq!(peer.connections(), 40);
+    assert_eq!(peer.connections(), 1000);
     let request = &peer.requests()[0];
     let host = format!("Host: {}\r\n", peer.address());
     assert!(request.contains(" HTTP/1.0\r\n") && request.contains(&host), "{request}");

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use milepost_load::{
-    Arrival, ErrorCount, Generator, Order, Persistence, Plan, Report, Spacing, Stop, Times,
-    Warning, WrongAnswer,
+    Arrival, AssertionOutcome, ErrorCount, Generator, Order, Persistence, Plan, Report, Spacing,
+    Stop, Times, Verdict, Warning, WrongAnswer,
 };
 
 use super::stages;
@@ -21,6 +21,18 @@ const LABEL_WIDTH: usize = 16;
 /// Width of a column of times.
 const COLUMN_WIDTH: usize = 15;
 
+/// Percentiles of the table: names in JSON, labels, shares.
+const PERCENTILES: [(&str, &str, f64); 8] = [
+    ("p50", "50 %", 0.5),
+    ("p75", "75 %", 0.75),
+    ("p90", "90 %", 0.9),
+    ("p95", "95 %", 0.95),
+    ("p99", "99 %", 0.99),
+    ("p999", "99.9 %", 0.999),
+    ("p9999", "99.99 %", 0.9999),
+    ("p99999", "99.999 %", 0.99999),
+];
+
 /// The whole report, with a line end after the last line.
 pub(super) fn report(plan: &Plan, report: &Report) -> String {
     let mut text = String::new();
@@ -32,6 +44,7 @@ pub(super) fn report(plan: &Plan, report: &Report) -> String {
     generator(out, report);
     wrong_answers(out, report);
     errors(out, report);
+    assertions(out, report);
     for Warning { message, advice, .. } in &report.warnings {
         line(out, "");
         line(out, &format!("warning: {message}"));
@@ -157,14 +170,12 @@ fn times(out: &mut String, report: &Report) {
         }
         line(out, format!("{text}{beyond:>17}").trim_end());
     };
-    for (name, label, q) in [
-        ("p50", "50 %", 0.5),
-        ("p90", "90 %", 0.9),
-        ("p99", "99 %", 0.99),
-        ("p999", "99.9 %", 0.999),
-    ] {
-        let beyond = samples - (q * samples as f64).ceil() as u64;
-        print(name, label, &grouped(beyond));
+    for (name, label, q) in PERCENTILES {
+        let beyond = report.distributions.service.beyond(q);
+        // Beyond which nothing lies, that is the longest time under another name.
+        if beyond > 0 {
+            print(name, label, &grouped(beyond));
+        }
     }
     print("max", "longest", "");
     print("mean", "mean", "");
@@ -182,9 +193,13 @@ fn times(out: &mut String, report: &Report) {
 fn cell(times: &Times, name: &str) -> String {
     let value = match name {
         "p50" => times.p50,
+        "p75" => times.p75,
         "p90" => times.p90,
+        "p95" => times.p95,
         "p99" => times.p99,
         "p999" => times.p999,
+        "p9999" => times.p9999,
+        "p99999" => times.p99999,
         "max" => times.max,
         _ => times.mean.map(|mean| mean.round() as u64),
     };
@@ -234,6 +249,20 @@ fn errors(out: &mut String, report: &Report) {
     line(out, &format!("{} errors", grouped(report.errors)));
     for ErrorCount { count, example, .. } in &report.errors_by_kind {
         line(out, &format!("  {} such as {example}", grouped(*count)));
+    }
+}
+
+fn assertions(out: &mut String, report: &Report) {
+    if !report.assertions.is_empty() {
+        line(out, "");
+    }
+    for AssertionOutcome { assertion, verdict, found } in &report.assertions {
+        let verdict = match verdict {
+            Verdict::Held => "holds",
+            Verdict::Failed => "FAILS",
+            Verdict::Open => "FAILS, not shown",
+        };
+        row(out, "assertion", &format!("{assertion}: {verdict}: {found}"));
     }
 }
 
