@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use crate::interval::{Counts, Interval, Intervals};
 
 /// Shared by the caller and the worker threads. Workers look at it about ten times a second and
 /// add to it about as often, so it costs the run nothing.
@@ -13,6 +16,7 @@ pub struct Control {
     answered: AtomicU64,
     wrong: AtomicU64,
     errors: AtomicU64,
+    intervals: Option<Intervals>,
 }
 
 /// How far the measured part has come, a tenth of a second old at most.
@@ -43,6 +47,20 @@ impl Control {
         Self { stop: flag, ..Self::default() }
     }
 
+    /// The same, and keeps what happened in each interval of the length `every`, a multiple of a tenth of a
+    /// second, for [`Control::take_intervals`].
+    #[must_use]
+    pub fn watching(self, every: Duration) -> Self {
+        Self { intervals: Some(Intervals::new(every)), ..self }
+    }
+
+    /// Takes the intervals of the measured part that are complete and were not taken yet. Whoever takes
+    /// none for long finds many of them merged.
+    #[must_use]
+    pub fn take_intervals(&self) -> Vec<Interval> {
+        self.intervals.as_ref().map(Intervals::take).unwrap_or_default()
+    }
+
     /// Asks the run to end now. It reports what it has measured so far.
     pub fn stop(&self) {
         self.stop.store(true, Relaxed);
@@ -70,11 +88,15 @@ impl Control {
         self.measuring.store(true, Relaxed);
     }
 
+    pub(crate) fn intervals(&self) -> Option<&Intervals> {
+        self.intervals.as_ref()
+    }
+
     /// Adds what one worker counted since it last called this.
-    pub(crate) fn add(&self, sent: u64, answered: u64, wrong: u64, errors: u64) {
-        self.sent.fetch_add(sent, Relaxed);
-        self.answered.fetch_add(answered, Relaxed);
-        self.wrong.fetch_add(wrong, Relaxed);
-        self.errors.fetch_add(errors, Relaxed);
+    pub(crate) fn add(&self, counts: Counts) {
+        self.sent.fetch_add(counts.sent, Relaxed);
+        self.answered.fetch_add(counts.requests, Relaxed);
+        self.wrong.fetch_add(counts.wrong_answers, Relaxed);
+        self.errors.fetch_add(counts.errors, Relaxed);
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::browse::Browsing;
 use crate::rate::Rate;
+use crate::share::Share;
 use crate::target::Target;
 
 /// Connections when nothing else is asked for.
@@ -71,6 +72,8 @@ pub struct Plan {
     /// Leave the first connection that is used up open, to see when the server closes it, for this
     /// long after the run at most. Only with one request to a connection.
     pub linger_max: Option<Duration>,
+    /// Which share of all this is done by this process, when several do it together.
+    pub share: Share,
 }
 
 /// Order in which targets are requested.
@@ -219,6 +222,7 @@ impl Plan {
             sources: Vec::new(),
             socket_buffer: None,
             linger_max: None,
+            share: Share::WHOLE,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use milepost_stats::histogram::Histogram;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::assertion::Verdict;
 use crate::failure::FailureKind;
@@ -160,7 +160,7 @@ pub struct Times {
 }
 
 /// Bytes on the wire above TCP.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bytes {
     /// Sent: heads and content.
     pub sent: u64,
@@ -187,7 +187,7 @@ pub struct Connections {
 }
 
 /// What a server did with a connection that it should have closed.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Linger {
     /// From the end of the answer to when the server closed, or to when nobody waited any longer.
     pub seconds: f64,
@@ -196,7 +196,7 @@ pub struct Linger {
 }
 
 /// One wrong answer.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WrongAnswer {
     /// Target URI.
     pub url: String,
@@ -247,7 +247,7 @@ pub struct WarmUpCounts {
 }
 
 /// Why the run ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ended {
     /// The number of requests was reached.

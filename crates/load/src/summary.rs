@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use milepost_stats::histogram::{Bound, Estimate, Histogram};
+use serde::{Deserialize, Serialize};
 
 use crate::plan::{Arrival, Persistence, Plan, Spacing};
 use crate::rate::Rate;
@@ -28,13 +29,24 @@ const SAMPLES_MIN: u64 = 1_000;
 const REQUESTS_PER_CONNECTION_MIN: u64 = 10;
 
 /// One part of the run, merged over the workers.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Measured {
     pub(crate) record: Record,
     pub(crate) length: Duration,
     pub(crate) cpu: Duration,
     /// CPU time of the busiest worker.
     pub(crate) cpu_max: Duration,
+}
+
+impl Measured {
+    /// Adds what others had in the same time.
+    pub(crate) fn merge(mut self, other: Self) -> Self {
+        self.record.merge(other.record);
+        self.length = self.length.max(other.length);
+        self.cpu += other.cpu;
+        self.cpu_max = self.cpu_max.max(other.cpu_max);
+        self
+    }
 }
 
 /// Makes the report.

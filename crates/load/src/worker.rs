@@ -32,6 +32,7 @@ use crate::control::Control;
 use crate::deadlines::Deadlines;
 use crate::endpoint::Endpoint;
 use crate::keep::Keep;
+use crate::meter::Meter;
 use crate::observer::Observer;
 use crate::pacer::Pacer;
 use crate::plan::{Order, Persistence, Plan, TimeoutFrom};
@@ -44,10 +45,6 @@ use crate::wire::Requests;
 
 use linger::Lingering;
 use recover::broken;
-
-/// How often a worker looks whether it is to stop, and says how far it is. Short enough for a person
-/// who pressed Ctrl-C, long enough to cost nothing.
-const TICK: Duration = Duration::from_millis(100);
 
 /// One read takes at most this much. An answer that fits needs one read; a larger one, few.
 const READ_BYTES: usize = 64 * 1024;
@@ -77,6 +74,8 @@ pub(crate) struct Shared<'a> {
 #[derive(Debug)]
 pub(crate) struct Part<'a> {
     pub(crate) schedule: Schedule<'a>,
+    /// When it began, for all workers.
+    pub(crate) start: u64,
     /// When it is over even if requests are outstanding.
     pub(crate) cut_at: Option<u64>,
     /// Requests of each slot.
@@ -118,6 +117,7 @@ struct Slot {
 /// One thread's loop and everything it needs.
 pub(crate) struct Worker<'a> {
     shared: &'a Shared<'a>,
+    index: usize,
     poll: Poll,
     pacer: Pacer,
     buffer: Box<[u8]>,
@@ -190,6 +190,7 @@ impl<'a> Worker<'a> {
         let browses = plan.browsing.is_active();
         Ok(Self {
             shared,
+            index,
             poll,
             pacer,
             buffer: vec![0; READ_BYTES].into_boxed_slice(),
@@ -206,7 +207,7 @@ impl<'a> Worker<'a> {
             alive: slots,
             finished: 0,
             busy: 0,
-            random: fastrand::Rng::with_seed(plan.seed ^ (index as u64).rotate_left(32)),
+            random: fastrand::Rng::with_seed(plan.seed ^ (first_slot as u64).rotate_left(32)),
             is_open_loop: plan.arrival.rate().is_some(),
             needs_no_delay: browses || shared.requests.longest() > ONE_SEGMENT_BYTES,
             browses,
@@ -240,15 +241,20 @@ impl<'a> Worker<'a> {
         }
         let cpu = thread_cpu();
         let mut events = Events::with_capacity(EVENTS_MAX);
-        let mut told = [0; 4];
         self.now = self.shared.clock.now();
-        let mut tick_at = self.now;
+        let mut meter = Meter::new(
+            self.shared.control,
+            self.index,
+            part.start,
+            part.is_measured,
+            &mut self.record,
+        );
         let end = loop {
             self.fill(&mut part.schedule);
             if let Some(end) = self.end(&part) {
                 break end;
             }
-            let timeout = self.timeout(&part, tick_at)?;
+            let timeout = self.timeout(&part, meter.next_at())?;
             match self.poll.poll(&mut events, Some(timeout)) {
                 Err(error) if error.kind() != ErrorKind::Interrupted => return Err(error),
                 _ => {}
@@ -262,13 +268,12 @@ impl<'a> Worker<'a> {
             self.expire();
             self.resume();
             self.rouse();
-            if self.now >= tick_at {
-                tick_at = self.now + nanos(TICK);
-                told = self.tell(told, part.is_measured);
+            if self.now >= meter.next_at() {
+                meter.tell(&mut self.record, self.now);
             }
         };
-        self.tell(told, part.is_measured);
         self.abandon(&mut part.schedule);
+        meter.end(&mut self.record, self.now);
         let record = std::mem::replace(&mut self.record, Record::new());
         Ok(PartResult { record, ended: self.now, cpu: thread_cpu() - cpu, end })
     }
@@ -692,17 +697,6 @@ impl<'a> Worker<'a> {
             self.record.unanswered += 1;
             self.record.censored(due.intended, None, self.now);
         }
-    }
-
-    /// Tells the control what was counted since it was `told` last.
-    fn tell(&self, told: [u64; 4], is_measured: bool) -> [u64; 4] {
-        let Record { sent, wrong, errors, .. } = self.record;
-        let counted = [sent, self.record.answered(), wrong, errors];
-        if is_measured {
-            let [sent, answered, wrong, errors] = std::array::from_fn(|at| counted[at] - told[at]);
-            self.shared.control.add(sent, answered, wrong, errors);
-        }
-        counted
     }
 
     fn slot(&self, at: usize) -> usize {

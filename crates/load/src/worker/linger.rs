@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use mio::{Events, Interest, Token};
 
-use super::{TICK, Worker};
+use super::Worker;
 use crate::clock::nanos;
 use crate::connection::Watch;
+use crate::meter::TICK;
 use crate::report::Linger;
 use crate::stream::Stream;
 

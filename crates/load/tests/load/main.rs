@@ -6,6 +6,7 @@ mod chain;
 mod desk;
 mod failures;
 mod http_load;
+mod intervals;
 mod observer;
 mod open_loop;
 mod peer;
