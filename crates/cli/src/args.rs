@@ -35,4 +35,7 @@ pub(crate) enum Command {
     HttpLoad(commands::drop_in::Args),
     /// Run experiments on real servers.
     Lab(commands::lab::Args),
+    /// Write manual pages and shell completions below a data directory, for packages
+    #[command(hide = true)]
+    Manual(commands::manual::Args),
 }

@@ -23,6 +23,7 @@ fn main() -> ExitCode {
         Command::Siege(args) => commands::drop_in::run(Program::Siege, &args),
         Command::HttpLoad(args) => commands::drop_in::run(Program::HttpLoad, &args),
         Command::Lab(args) => commands::lab::run(args),
+        Command::Manual(args) => commands::manual::run(&args),
     };
     outcome.unwrap_or_else(|error| {
         if is_broken_pipe(&error) {
