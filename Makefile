@@ -45,11 +45,11 @@ conformance: ## Compare CASES random configurations with the Apache found here
 install: release manual ## Copy binary, manual pages and completions below $(DESTDIR)$(PREFIX); LINKS="ab siege http_load" as well
 	install -D -m 755 $(MILEPOST) $(DESTDIR)$(PREFIX)/bin/milepost
 	mkdir -p $(DESTDIR)$(PREFIX)/share
-	cp -R $(TARGET)/manual/. $(DESTDIR)$(PREFIX)/share/
+	cp -R $(TARGET)/release/manual/. $(DESTDIR)$(PREFIX)/share/
 	for name in $(LINKS); do ln -sf milepost $(DESTDIR)$(PREFIX)/bin/$$name; done
 
 deb: release manual ## Make the Debian package; needs cargo-deb
-	$(CARGO) deb --locked --no-build -p milepost
+	$(CARGO) deb --locked --no-build --strip -p milepost
 
 clean: ## Remove what was built and the results of experiments run here
 	$(CARGO) clean
@@ -59,5 +59,5 @@ release:
 	$(CARGO) build --locked --release --bin milepost
 
 manual: release
-	rm -rf $(TARGET)/manual
-	$(MILEPOST) manual $(TARGET)/manual
+	rm -rf $(TARGET)/release/manual
+	$(MILEPOST) manual $(TARGET)/release/manual
