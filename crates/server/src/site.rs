@@ -189,6 +189,15 @@ impl Fields for HeadFields<'_> {
         self.0.count(name)
     }
 
+    fn counted(&self, name: &str) -> (usize, Option<Cow<'_, [u8]>>) {
+        let mut values = self.0.all(name);
+        let first = values.next().map(Cow::Borrowed);
+        match values.count() {
+            0 => (usize::from(first.is_some()), first),
+            more => (1 + more, self.value(name)),
+        }
+    }
+
     fn name(&self, number: usize) -> Option<&str> {
         self.0.iter().nth(number).and_then(|(name, _)| std::str::from_utf8(name).ok())
     }

@@ -239,6 +239,13 @@ pub(super) fn status_end(status: u16) -> End {
 /// 0 if it does not.
 pub(crate) fn covers(fake: &[u8], uri: &[u8]) -> usize {
     let slashes = |text: &[u8]| text.iter().take_while(|&&byte| byte == b'/').count();
+    if let Some(rest) = uri.strip_prefix(fake) {
+        return match (fake.last(), rest.first()) {
+            (Some(b'/'), _) => fake.len() + slashes(rest),
+            (Some(_), None | Some(b'/')) => fake.len(),
+            _ => 0,
+        };
+    }
     let (mut at, mut pos) = (0, 0);
     while at < fake.len() {
         if fake[at] == b'/' {

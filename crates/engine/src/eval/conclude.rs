@@ -64,6 +64,11 @@ impl Run<'_> {
                 End::File => return Answer::File(hop.status),
                 End::Options => return Answer::Options,
                 End::Server => return Answer::Server,
+                // Most redirects: nobody looks at their fields, nor has a document for them.
+                End::Redirect(status) if hop.status == 200 && !self.has_documents(hop) => {
+                    hop.status = status;
+                    return Answer::Redirect(status);
+                }
                 End::Redirect(status) => {
                     hop.fields.set(b"Location", &self.work.answer);
                     match self.fail(hop, status) {
@@ -77,6 +82,12 @@ impl Run<'_> {
                 },
             }
         }
+    }
+
+    /// Whether the configuration has a document for any status.
+    fn has_documents(&self, hop: &Hop) -> bool {
+        let config = hop.config.as_deref().unwrap_or(&self.server.base);
+        !config.error_documents.is_empty()
     }
 
     /// An error or a redirect. `None`: its document is at the path in `Work::answer`.
@@ -200,8 +211,10 @@ impl Run<'_> {
                 let with_text = matches!(answer, Answer::Text(300..=399));
                 let location =
                     hop.fields.get(b"Location").filter(|_| with_text).map(<[u8]>::to_vec);
-                std::mem::swap(&mut hop.fields, &mut self.work.always);
-                self.work.always.clear();
+                if !(hop.fields.is_empty() && self.work.always.is_empty()) {
+                    std::mem::swap(&mut hop.fields, &mut self.work.always);
+                    self.work.always.clear();
+                }
                 if let Some(location) = location {
                     hop.fields.set(b"Location", &location);
                 }
@@ -211,8 +224,14 @@ impl Run<'_> {
                 let _ = self.run_edits(hop, &edits.always, Target::Always, late);
             }
         }
-        self.unify_vary(hop);
         let redirect = matches!(answer, Answer::Redirect(_));
+        if self.work.always.is_empty() && hop.fields.is_empty() {
+            if redirect && has_control(&self.work.answer) {
+                return Answer::Status(500);
+            }
+            return answer;
+        }
+        self.unify_vary(hop);
         // A `Location` of `Header always` stands before the one of the redirect, and counts.
         if redirect && let Some(location) = self.work.always.get(b"Location") {
             hop.fields.set(b"Location", &self.work.answer);

@@ -19,7 +19,9 @@ impl Run<'_> {
     /// `SetEnvIf` of the server, for a path that is still encoded.
     pub(super) fn set_env_of_server(&mut self, hop: &mut Hop, path: &[u8]) {
         let server = self.server;
-        self.run_env_rules(&server.env_if, hop, path);
+        if !server.env_if.is_empty() {
+            self.run_env_rules(&server.env_if, hop, path);
+        }
     }
 
     /// `SetEnvIf` of sections. A subrequest has the variables of its request.

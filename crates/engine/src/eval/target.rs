@@ -30,14 +30,13 @@ pub(super) fn parse<'a>(
     host: &mut Vec<u8>,
 ) -> Result<Target<'a>, u16> {
     let target = request.target;
-    if target.iter().any(|&byte| byte <= b' ' || byte == 0x7f || byte == b'#') {
+    if target.iter().any(|&byte| IS_FORBIDDEN[usize::from(byte)]) {
         return Err(400);
     }
-    let hosts = request.fields.count("host");
+    let (hosts, field) = request.fields.counted("host");
     if hosts > 1 || hosts == 0 && request.version >= Version::Http11 {
         return Err(400);
     }
-    let field = request.fields.value("host");
     let mut port = match &field {
         Some(field) => match split_host(field, host)? {
             Some(0) => return Err(400),
@@ -83,6 +82,17 @@ pub(super) fn parse<'a>(
     Ok(Target::Path { path, args: uri.query, port, authority })
 }
 
+/// Bytes that no request-target has: blanks, control bytes, and the sign of a fragment.
+static IS_FORBIDDEN: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < table.len() {
+        table[byte] = byte <= b' ' as usize || byte == 0x7f || byte == b'#' as usize;
+        byte += 1;
+    }
+    table
+};
+
 /// Splits a path at its first `?`.
 pub(super) fn split_query(target: &[u8]) -> (&[u8], Option<&[u8]>) {
     match memchr::memchr(b'?', target) {
@@ -94,6 +104,9 @@ pub(super) fn split_query(target: &[u8]) -> (&[u8], Option<&[u8]>) {
 /// Splits `host[:port]`, checks it, and writes the name to `host` in lower case without a last dot.
 fn split_host(field: &[u8], host: &mut Vec<u8>) -> Result<Option<u16>, u16> {
     let field = field.trim_ascii();
+    if write_plain_name(field, host) {
+        return Ok(None);
+    }
     let (name, port) = match field.first() {
         Some(b'[') => {
             let end = memchr::memchr(b']', field).ok_or(400_u16)?;
@@ -124,6 +137,47 @@ fn split_host(field: &[u8], host: &mut Vec<u8>) -> Result<Option<u16>, u16> {
         }
     }
 }
+
+/// Writes the name if `field` is nothing else, and one that needs no closer look: labels that are not empty,
+/// the last of which begins with a letter. Else writes nothing.
+fn write_plain_name(field: &[u8], host: &mut Vec<u8>) -> bool {
+    host.clear();
+    host.extend_from_slice(field);
+    let (mut previous, mut first_of_label) = (b'.', b'.');
+    for byte in host.iter_mut() {
+        let lower = IN_LABEL[usize::from(*byte)];
+        if previous == b'.' {
+            first_of_label = lower;
+        }
+        if lower == 0 && (*byte != b'.' || previous == b'.') {
+            host.clear();
+            return false;
+        }
+        previous = *byte;
+        if lower != 0 {
+            *byte = lower;
+        }
+    }
+    let is_plain = first_of_label.is_ascii_lowercase() && previous != b'.';
+    if !is_plain {
+        host.clear();
+    }
+    is_plain
+}
+
+/// The bytes of the labels of a name, in lower case; 0 for all others.
+static IN_LABEL: [u8; 256] = {
+    let mut table = [0; 256];
+    let mut at = 0;
+    while at < table.len() {
+        let byte = at as u8;
+        if byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_' {
+            table[at] = byte.to_ascii_lowercase();
+        }
+        at += 1;
+    }
+    table
+};
 
 /// Whether a name is one that httpd takes: letters, digits, `-` and `_` between dots; an address has
 /// four numbers without leading zeroes; the last label of anything else begins with a letter.

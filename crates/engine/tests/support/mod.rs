@@ -149,6 +149,10 @@ impl milepost_engine::Fields for SliceFields<'_> {
         self.0.count(name)
     }
 
+    fn counted(&self, name: &str) -> (usize, Option<std::borrow::Cow<'_, [u8]>>) {
+        self.0.counted(name)
+    }
+
     fn name(&self, number: usize) -> Option<&str> {
         self.0.name(number)
     }
