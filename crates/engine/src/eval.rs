@@ -58,7 +58,7 @@ use crate::trace::{Directive, Event, Step};
 pub struct Scratch {
     work: Work,
     hop: Hop,
-    host: Vec<u8>,
+    host: target::Host,
     /// The number of the server that the request was for.
     server: usize,
 }
@@ -255,7 +255,6 @@ pub(crate) fn decide<'s>(
     scratch.work.maps.start();
     let Scratch { work, hop, host, server } = scratch;
     hop.reset();
-    host.clear();
     work.request.clear();
     work.always.clear();
     work.cookies.clear();
@@ -272,6 +271,7 @@ pub(crate) fn decide<'s>(
             (&b""[..], None, None, None)
         }
     };
+    let host = &host.name[..];
     let number = identity::select(program, request.local, host, path);
     *server = number;
     hop.set_args(args);

@@ -277,6 +277,10 @@ fn is_redirect(status: u16) -> bool {
 
 /// `ap_is_url`: a scheme and a colon at the start.
 pub(crate) fn is_url(text: &[u8]) -> bool {
+    // Nearly all are one of these.
+    if text.starts_with(b"http:") || text.starts_with(b"https:") {
+        return true;
+    }
     let scheme =
         text.iter().take_while(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(byte));
     let len = scheme.count();

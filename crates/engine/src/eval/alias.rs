@@ -185,7 +185,7 @@ impl<'r> Run<'r> {
             self.put_buffer(url);
         }
         let usable = is_url(&answer) || relative && answer.first() == Some(&b'/');
-        if hop.has_args && memchr::memchr(b'?', &answer).is_none() {
+        if hop.has_args && !answer.contains(&b'?') {
             answer.push(b'?');
             answer.extend_from_slice(&hop.args);
         }

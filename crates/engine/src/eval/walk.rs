@@ -36,6 +36,10 @@ struct Walk {
 impl<'r> Run<'r> {
     /// The configuration for a URL-path, before its file is known.
     pub(super) fn location_config(&mut self, hop: &mut Hop) -> Config<'r> {
+        let server: &'r _ = self.server;
+        if server.locations.is_empty() && server.base.ifs.is_empty() {
+            return Config::Base(&server.base);
+        }
         self.work.sections.clear();
         self.add_locations(hop);
         let config = self.merged();
