@@ -204,6 +204,105 @@ fn assertions_decide_the_exit_status() {
 }
 
 #[test]
+fn each_second_is_written_and_served() {
+    let server = serve();
+    let url = format!("http://{server}/test/7");
+    let names = ["seconds.csv", "seconds.ndjson", "seconds.hdr"];
+    let files = names.map(|name| file(name, ""));
+    let [csv, ndjson, hdr] = files.each_ref().map(|path| path.to_str().unwrap());
+    let child = start(&[
+        &url,
+        "--rate",
+        "200",
+        "-d",
+        "2300ms",
+        "--json",
+        "--csv",
+        csv,
+        "--ndjson",
+        ndjson,
+        "--hdr",
+        hdr,
+        "--prometheus",
+        "127.0.0.1:0",
+    ]);
+    // It says where, on stderr, before it begins.
+    let mut child = child;
+    let mut lines = BufReader::new(child.stderr.take().unwrap());
+    let mut said = String::new();
+    lines.read_line(&mut said).unwrap();
+    let address = said.trim().strip_prefix("milepost: metrics at http://").unwrap();
+    let address: SocketAddr = address.strip_suffix("/metrics").unwrap().parse().unwrap();
+    // Until the first second is over there is nothing.
+    let began = Instant::now();
+    let scraped = loop {
+        let text = scrape(address);
+        if !text.contains("\nmilepost_load_sent_total 0\n") {
+            break text;
+        }
+        assert!(began.elapsed() < PATIENCE, "{text}");
+        thread::sleep(Duration::from_millis(20));
+    };
+    assert!(scraped.contains("\nmilepost_load_requests_total{result=\"right\"} "), "{scraped}");
+    assert!(scraped.contains("\nmilepost_load_response_seconds_bucket{le=\"+Inf\"} "), "{scraped}");
+    child.stderr = Some(lines.into_inner());
+    let output = wait(child);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let sent = report["requests"].as_u64().unwrap() + report["unanswered"].as_u64().unwrap();
+
+    let rows: Vec<_> =
+        std::fs::read_to_string(&files[0]).unwrap().lines().map(str::to_owned).collect();
+    let header: Vec<_> = rows[0].split(',').collect();
+    let column = |name| header.iter().position(|found| *found == name).unwrap();
+    let numbers = |name| {
+        let cells = rows[1..].iter().map(|row| row.split(',').nth(column(name)).unwrap());
+        cells.map(|cell| cell.parse::<f64>().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(numbers("start"), [0.0, 1.0, 2.0]);
+    assert_eq!(numbers("sent").iter().sum::<f64>(), sent as f64);
+    assert_eq!(numbers("requests").iter().sum::<f64>(), report["requests"].as_f64().unwrap());
+    assert!(numbers("response_ns_p99").iter().all(|ns| *ns > 0.0), "{rows:?}");
+
+    let text = std::fs::read_to_string(&files[1]).unwrap();
+    let objects: Vec<Value> =
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(objects.len(), 3);
+    let samples = objects.iter().map(|object| object["service_ns"]["samples"].as_u64().unwrap());
+    assert_eq!(samples.sum::<u64>(), report["service_ns"]["samples"].as_u64().unwrap());
+
+    let text = std::fs::read_to_string(&files[2]).unwrap();
+    assert_eq!(text.lines().filter(|line| line.starts_with('#')).count(), 4, "{text}");
+    assert_eq!(text.lines().filter(|line| line.starts_with("Tag=service,")).count(), 3, "{text}");
+    assert_eq!(text.matches(",HISTFAAA").count(), 6, "{text}");
+}
+
+#[test]
+fn what_cannot_be_written_is_known_before_the_run() {
+    let server = serve();
+    let url = format!("http://{server}/test/7");
+    let taken = server.to_string();
+    for (option, value, message) in [
+        ("--csv", "/nowhere/x", "milepost: cannot write /nowhere/x: No such file"),
+        ("--hdr", "/nowhere/y", "milepost: cannot write /nowhere/y: No such file"),
+        ("--prometheus", &taken, "milepost: cannot serve metrics at 127.0.0.1:"),
+        ("--prometheus", "here", "invalid value 'here'"),
+    ] {
+        let output = load(&[&url, option, value]);
+        assert_eq!((output.status.code(), out(&output)), (Some(2), ""), "{option}");
+        assert!(err(&output).contains(message), "{}", err(&output));
+    }
+}
+
+/// Asks for metrics.
+fn scrape(address: SocketAddr) -> String {
+    let mut socket = TcpStream::connect(address).unwrap();
+    socket.write_all(b"GET /metrics HTTP/1.1\r\nHost: h\r\n\r\n").unwrap();
+    let mut text = String::new();
+    socket.read_to_string(&mut text).unwrap();
+    text
+}
+
+#[test]
 fn ctrl_c_ends_the_run_and_prints_the_report() {
     let answered = Arc::new(AtomicU64::new(0));
     let server = serve_counting(&answered);

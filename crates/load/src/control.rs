@@ -1,8 +1,8 @@
 //! The wires between a run and whoever started it: stop early, watch progress.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, SystemTime};
 
 use crate::interval::{Counts, Interval, Intervals};
 
@@ -11,7 +11,7 @@ use crate::interval::{Counts, Interval, Intervals};
 #[derive(Debug, Default)]
 pub struct Control {
     stop: Arc<AtomicBool>,
-    measuring: AtomicBool,
+    measuring_since: OnceLock<SystemTime>,
     sent: AtomicU64,
     answered: AtomicU64,
     wrong: AtomicU64,
@@ -76,7 +76,7 @@ impl Control {
     #[must_use]
     pub fn progress(&self) -> Progress {
         Progress {
-            measuring: self.measuring.load(Relaxed),
+            measuring: self.measuring_since.get().is_some(),
             sent: self.sent.load(Relaxed),
             answered: self.answered.load(Relaxed),
             wrong: self.wrong.load(Relaxed),
@@ -84,8 +84,15 @@ impl Control {
         }
     }
 
+    /// When the measured part began, if it has.
+    #[must_use]
+    pub fn measuring_since(&self) -> Option<SystemTime> {
+        self.measuring_since.get().copied()
+    }
+
     pub(crate) fn start_measuring(&self) {
-        self.measuring.store(true, Relaxed);
+        // The first of the workers says it for all.
+        self.measuring_since.get_or_init(SystemTime::now);
     }
 
     pub(crate) fn intervals(&self) -> Option<&Intervals> {

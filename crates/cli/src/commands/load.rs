@@ -3,8 +3,10 @@
 //! The report goes to stdout, progress to stderr. The first SIGINT or SIGTERM ends the run early and
 //! the report is still printed; a second one ends the process.
 
+mod outputs;
 mod plan;
 mod progress;
+mod prometheus;
 mod stages;
 mod text;
 
@@ -20,6 +22,7 @@ use clap::ValueEnum;
 use milepost_load::{Assertion, Control, Plan, Rate, Report, Stop, Verdict, WarmUp};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
+use outputs::{OutputArgs, Outputs};
 use progress::Display;
 
 /// An answer was wrong or missing.
@@ -136,6 +139,9 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
 
+    #[command(flatten)]
+    outputs: OutputArgs,
+
     /// Show no progress
     #[arg(short = 'q', long)]
     quiet: bool,
@@ -163,13 +169,21 @@ enum ArrivalArg {
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let display = match (args.quiet, io::stderr().is_terminal()) {
         (true, _) => Display::None,
-        (false, true) => Display::LiveLine,
+        (false, true) => Display::Live,
         (false, false) => Display::PlainLines,
     };
     let json = args.json;
     let assertions = args.assertions.clone();
+    let output_args = args.outputs.clone();
     let plan = Plan::try_from(args)?;
-    let control = Control::stopped_by(stop_on_signal().context("cannot listen to signals")?);
+    let mut outputs = Outputs::open(&output_args)?;
+    if let Some(address) = outputs.metrics_at() {
+        note(&format!("metrics at http://{address}/metrics"));
+    }
+    let mut control = Control::stopped_by(stop_on_signal().context("cannot listen to signals")?);
+    if display == Display::Live || !outputs.is_empty() {
+        control = control.watching(outputs::EVERY);
+    }
     let limit = match plan.stop {
         Stop::Duration(length) => progress::Limit::Length(length),
         Stop::Requests(count) | Stop::Either(count, _) => progress::Limit::Requests(count),
@@ -177,11 +191,13 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             progress::Limit::Requests(count.saturating_mul(plan.connections as u64))
         }
     };
-    let mut report =
-        progress::show(display, limit, &control, || milepost_load::run(&plan, &control))?;
+    let mut report = progress::show(display, limit, &control, &mut outputs, || {
+        milepost_load::run(&plan, &control)
+    })?;
     report.assertions = assertions.iter().map(|assertion| assertion.judge(&report)).collect();
     let output = if json { json_text(&report)? } else { text::report(&plan, &report) };
     print(&output).context("cannot write to stdout")?;
+    outputs.close()?;
     Ok(if is_clean(&report, &assertions) { ExitCode::SUCCESS } else { ExitCode::from(EXIT_WRONG) })
 }
 
@@ -198,6 +214,12 @@ fn json_text(report: &Report) -> anyhow::Result<String> {
     let mut text = serde_json::to_string_pretty(report).context("the report is no JSON")?;
     text.push('\n');
     Ok(text)
+}
+
+/// Says something on stderr that is no part of the report.
+fn note(text: &str) {
+    // There is nowhere left to say that stderr is gone.
+    let _ = writeln!(io::stderr().lock(), "milepost: {text}");
 }
 
 /// Writes to stdout. Whoever stopped reading has what they wanted.

@@ -12,7 +12,7 @@ use crate::metadata::{metadata, packages, root, text};
 
 /// The crates, by folder, and the crates of the workspace that each may use.
 const ARROWS: [(&str, &[&str]); 10] = [
-    ("cli", &["engine", "lab", "load", "server"]),
+    ("cli", &["engine", "lab", "load", "server", "stats"]),
     ("server", &["engine", "http"]),
     ("engine", &["http", "pcre", "syntax"]),
     ("lab", &["load", "stats"]),

@@ -10,7 +10,7 @@ use milepost_load::{
 use super::stages;
 
 /// Marks a value of which only a lower bound is known.
-const AT_LEAST: &str = "\u{2265}";
+pub(super) const AT_LEAST: &str = "\u{2265}";
 
 /// Stands where there is no value.
 const NOTHING: &str = "-";
@@ -267,7 +267,7 @@ fn assertions(out: &mut String, report: &Report) {
 }
 
 /// A time with its unit, three to four digits.
-fn time(ns: u64) -> String {
+pub(super) fn time(ns: u64) -> String {
     let value = ns as f64;
     let (value, unit) = match ns {
         0..1_000 => return format!("{ns} ns"),
@@ -284,7 +284,7 @@ fn time(ns: u64) -> String {
 }
 
 /// A whole number with its thousands apart.
-fn grouped(number: u64) -> String {
+pub(super) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {
