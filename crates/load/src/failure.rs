@@ -5,7 +5,6 @@ use std::io;
 use serde::{Deserialize, Serialize};
 
 use crate::endpoint::Endpoint;
-
 use crate::rate::RateError;
 
 /// Why a request ended without a complete answer.
@@ -142,6 +141,9 @@ pub enum RunError {
         /// The last failure.
         source: io::Error,
     },
+    /// io_uring was asked for and cannot be used.
+    #[error("io_uring cannot be used here: {0}")]
+    Uring(String),
     /// A worker could not be set up, or lost its poll or timer.
     #[error("cannot run a worker")]
     Worker(#[source] io::Error),

@@ -13,6 +13,7 @@ mod clock;
 mod connection;
 mod control;
 mod deadlines;
+mod driver;
 pub mod dropin;
 mod endpoint;
 mod failure;
@@ -48,7 +49,7 @@ pub use interval::{Counts, Interval};
 pub use keep::{Keep, KeepContent};
 pub use observer::{Answered, Exchanged, Observer, Outcome};
 pub use plan::{
-    Arrival, CONNECTIONS_DEFAULT, Order, Persistence, Plan, Refusal, Spacing, Stop,
+    Arrival, CONNECTIONS_DEFAULT, Io, Order, Persistence, Plan, Refusal, Spacing, Stop,
     TIMEOUT_DEFAULT, TimeoutFrom, WarmUp,
 };
 pub use rate::{RATE_PER_SECOND_MAX, Rate, RateError, Stage};

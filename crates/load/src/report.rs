@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::assertion::Verdict;
 use crate::failure::FailureKind;
+use crate::plan::Io;
 use crate::rate::Stage;
 
 /// Result of one run. Sent requests = `requests` + `errors` + `unanswered`.
@@ -222,6 +223,8 @@ pub struct ErrorCount {
 pub struct Generator {
     /// Worker threads.
     pub threads: usize,
+    /// How they reached their sockets; never [`Io::Auto`].
+    pub io: Io,
     /// CPU time of all workers in the measured part.
     pub cpu_seconds: f64,
     /// CPU time of the busiest worker over the length of the measured part; 1 is a whole core.

@@ -11,10 +11,11 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::clock::{Clock, nanos};
 use crate::control::Control;
+use crate::driver;
 use crate::endpoint::Endpoint;
 use crate::failure::RunError;
 use crate::observer::Observer;
-use crate::plan::{Arrival, Plan, Refusal, Spacing, Stop, WarmUp};
+use crate::plan::{Arrival, Io, Plan, Refusal, Spacing, Stop, WarmUp};
 use crate::report::{Ended, Linger, Report};
 use crate::schedule::{Schedule, Sequence};
 use crate::share::ShareResult;
@@ -31,7 +32,7 @@ const OTHER_FILES: u64 = 64;
 /// ```no_run
 /// use milepost_load::{Control, Expectation, Plan, Stop, Target, run};
 ///
-/// let address = "127.0.0.1:8080".parse().unwrap();
+/// let address: std::net::SocketAddr = "127.0.0.1:8080".parse().unwrap();
 /// let target = Target::new(address, "localhost:8080", "/test/1")
 ///     .expect(Expectation::redirect(301, "http://localhost:8080/new/1"));
 /// let mut plan = Plan::new(vec![target]);
@@ -95,7 +96,8 @@ fn start_share(
 
     let keep = plan.browsing.keep(observer.map(Observer::keep).unwrap_or_default());
     let clock = Clock::start();
-    let shared = Shared { plan, requests: &requests, control, observer, keep, clock };
+    let io = driver::settle(plan, &requests)?;
+    let shared = Shared { plan, requests: &requests, control, observer, keep, clock, io };
     let is_open_loop = plan.arrival.rate().is_some();
     let own = |count| if is_open_loop { count } else { share.of_total(count).0 };
     let sequence = |count| Sequence::new(count, threads * share.of);
@@ -130,7 +132,7 @@ fn start_share(
         .collect::<io::Result<Vec<_>>>()
         .map_err(RunError::Worker)?;
     let results = start(workers, &shared, &parts).map_err(RunError::Worker)?;
-    merge(plan, threads, results)
+    merge(plan, threads, io, results)
 }
 
 /// What the workers do one after the other, all together.
@@ -246,7 +248,12 @@ fn drive(
     Ok(WorkerResult { warm_up, measured: (start, measured), linger, refusal })
 }
 
-fn merge(plan: &Plan, threads: usize, results: Vec<WorkerResult>) -> Result<ShareResult, RunError> {
+fn merge(
+    plan: &Plan,
+    threads: usize,
+    io: Io,
+    results: Vec<WorkerResult>,
+) -> Result<ShareResult, RunError> {
     let end = results.iter().map(|result| result.measured.1.end).max().unwrap_or(End::Done);
     let (mut warm_ups, mut measured, mut refusals) = (Vec::new(), Vec::new(), Vec::new());
     let mut linger = None;
@@ -274,7 +281,7 @@ fn merge(plan: &Plan, threads: usize, results: Vec<WorkerResult>) -> Result<Shar
         }
     };
     let Some(measured) = part(measured) else { return Err(RunError::Zero("threads")) };
-    Ok(ShareResult { threads, warm_up: part(warm_ups), measured, ended, linger })
+    Ok(ShareResult { threads, io, warm_up: part(warm_ups), measured, ended, linger })
 }
 
 /// Merges what the workers recorded in one part. `None` when there was no such part.

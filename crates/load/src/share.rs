@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::plan::Plan;
+use crate::plan::{Io, Plan};
 use crate::report::{Ended, Linger, Report};
 use crate::summary::{self, Measured};
 
@@ -22,6 +22,7 @@ pub struct Share {
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ShareResult {
     pub(crate) threads: usize,
+    pub(crate) io: Io,
     pub(crate) warm_up: Option<Measured>,
     pub(crate) measured: Measured,
     pub(crate) ended: Ended,
@@ -55,8 +56,8 @@ impl ShareResult {
             all.linger = all.linger.or(one.linger);
             all
         })?;
-        let Self { threads, warm_up, measured, ended, linger } = all;
-        Some(summary::report(plan, threads, warm_up, measured, ended, linger))
+        let Self { threads, io, warm_up, measured, ended, linger } = all;
+        Some(summary::report(plan, threads, io, warm_up, measured, ended, linger))
     }
 }
 

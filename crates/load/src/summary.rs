@@ -5,7 +5,7 @@ use std::time::Duration;
 use milepost_stats::histogram::{Bound, Estimate, Histogram};
 use serde::{Deserialize, Serialize};
 
-use crate::plan::{Arrival, Persistence, Plan, Spacing};
+use crate::plan::{Arrival, Io, Persistence, Plan, Spacing};
 use crate::rate::Rate;
 use crate::record::Record;
 use crate::report::{
@@ -53,6 +53,7 @@ impl Measured {
 pub(crate) fn report(
     plan: &Plan,
     threads: usize,
+    io: Io,
     warm_up: Option<Measured>,
     measured: Measured,
     ended: Ended,
@@ -107,6 +108,7 @@ pub(crate) fn report(
         errors_by_kind,
         generator: Generator {
             threads,
+            io,
             cpu_seconds: cpu.as_secs_f64(),
             busiest_thread: ratio(cpu_max.as_secs_f64(), seconds),
             lateness_ns: times(&record.lateness),

@@ -126,6 +126,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIME", value_parser = plan::duration, default_value = "10s")]
     timeout: Duration,
 
+    /// How sockets are reached
+    #[arg(long, value_name = "IO", default_value = "auto")]
+    io: IoArg,
+
     /// Seed of everything random
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
@@ -154,6 +158,17 @@ enum OrderArg {
     Sequential,
     /// Each drawn with the same probability
     Random,
+}
+
+/// How sockets are reached.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum IoArg {
+    /// io_uring where the kernel allows it and the run is plain HTTP, epoll elsewhere
+    Auto,
+    /// io_uring: all requests of a turn in one system call
+    Uring,
+    /// epoll, or what the system has in its place
+    Epoll,
 }
 
 /// How the requests of an open loop follow each other.

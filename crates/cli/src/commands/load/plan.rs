@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use milepost_load::{
-    Arrival, Expectation, HttpUrl, ListedUrl, Order, Persistence, Plan, Spacing, Stop, Target,
+    Arrival, Expectation, HttpUrl, Io, ListedUrl, Order, Persistence, Plan, Spacing, Stop, Target,
     WarmUp, parse_url_list,
 };
 
-use super::{Args, ArrivalArg, OrderArg};
+use super::{Args, ArrivalArg, IoArg, OrderArg};
 
 /// Units of a duration, in seconds.
 const UNITS: [(&str, f64); 4] = [("ms", 0.001), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
@@ -44,6 +44,11 @@ impl TryFrom<Args> for Plan {
             OrderArg::Random => Order::Random,
         };
         plan.seed = args.seed;
+        plan.io = match args.io {
+            IoArg::Auto => Io::Auto,
+            IoArg::Uring => Io::Uring,
+            IoArg::Epoll => Io::Epoll,
+        };
         plan.connections = args.connections;
         plan.threads = args.threads;
         plan.timeout = args.timeout;

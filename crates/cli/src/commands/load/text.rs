@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use milepost_load::{
-    Arrival, AssertionOutcome, ErrorCount, Generator, Order, Persistence, Plan, Report, Spacing,
-    Stop, Times, Verdict, Warning, WrongAnswer,
+    Arrival, AssertionOutcome, ErrorCount, Generator, Io, Order, Persistence, Plan, Report,
+    Spacing, Stop, Times, Verdict, Warning, WrongAnswer,
 };
 
 use super::stages;
@@ -208,13 +208,14 @@ fn cell(times: &Times, name: &str) -> String {
 }
 
 fn generator(out: &mut String, report: &Report) {
-    let Generator { threads, cpu_seconds, busiest_thread, lateness_ns, longest_turn_ns } =
+    let Generator { threads, io, cpu_seconds, busiest_thread, lateness_ns, longest_turn_ns } =
         &report.generator;
     line(out, "");
     let cpu = format!(
-        "{:.2} us CPU a request, {cpu_seconds:.2} s on {}, the busiest at {:.0} % of a core",
+        "{:.2} us CPU a request, {cpu_seconds:.2} s on {} with {}, the busiest at {:.0} % of a core",
         report.client_cpu_us_per_request,
         count(*threads, "thread"),
+        if *io == Io::Uring { "io_uring" } else { "epoll" },
         busiest_thread * 100.0
     );
     row(out, "generator", &cpu);
