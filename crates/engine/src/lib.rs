@@ -42,5 +42,5 @@ pub use outside::{FileKind, Outside, Stamp};
 pub use request::{Fields, NoFields, Request, Scheme, Version};
 pub use response::AddedFields;
 pub use settings::{Listen, ReadTimeout, Settings};
-pub use site::{Loaded, Site};
+pub use site::{Loaded, Site, SourceFile};
 pub use trace::{Directive, Event, Step};

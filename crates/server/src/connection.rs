@@ -240,7 +240,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond> Connection<S, R> {
         self.empty_lines = 0;
 
         reply.clear();
-        let begun = responder.takes_notes().then(std::time::Instant::now);
+        let takes_notes = responder.takes_notes();
+        let begun = (takes_notes || worker.counters.is_timed).then(std::time::Instant::now);
         responder.respond(&head, &self.peer, reply);
 
         let ending = ending(worker, limits, &head, reply.status(), self.kept);
@@ -250,13 +251,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond> Connection<S, R> {
         let start = self.output.len();
         head::write(&mut self.output, reply, &worker.clock, ending);
         let without = head.method == b"HEAD" || !status::has_content(reply.status());
-        if begun.is_some() {
+        let content_bytes = if without { 0 } else { reply.length() };
+        worker.counters.answered(reply.status(), content_bytes, begun);
+        if takes_notes {
             let answered = Answered {
                 head: Some(&head),
                 line: request_line(unread),
                 status: reply.status(),
                 sent_head: &self.output[start..],
-                content_bytes: if without { 0 } else { reply.length() },
+                content_bytes,
                 kept: self.kept,
                 goes_on: ending != Ending::Close,
                 begun,
@@ -287,6 +290,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond> Connection<S, R> {
         reply.error(status);
         let start = self.output.len();
         head::write(&mut self.output, reply, &worker.clock, Ending::Close);
+        worker.counters.answered(status, reply.length(), None);
         if responder.takes_notes() {
             let answered = Answered {
                 head: None,

@@ -22,7 +22,7 @@ pub(crate) use hits::Hits;
 use hits::{Past, Table};
 
 use crate::reply::Reply;
-use crate::respond::Peer;
+use crate::respond::{Peer, Respond};
 
 /// What a server has done, by all of its workers.
 #[derive(Debug, Default)]
@@ -31,6 +31,8 @@ pub struct Metrics {
     /// Whether times and hits are counted too.
     detailed: AtomicBool,
     rules: Mutex<Rules>,
+    /// The site that will be served next, and what its rules have been hit before.
+    next: Mutex<Option<(Arc<Site>, Past)>>,
     started: AtomicU64,
     reloads: AtomicU64,
     reloads_failed: AtomicU64,
@@ -65,19 +67,26 @@ impl Metrics {
         counters
     }
 
-    /// Where a worker counts the hits of the rules of `site`; nowhere if nobody asks for them.
-    ///
-    /// The first worker that asks with a new site begins a new count, into which go the hits of those rules
-    /// that the old site had too: the same line in the same file.
+    /// Gets ready for a site that will be served: its rules take over the hits of those that the present site
+    /// has too. Costs a pass over the files of both, so no worker does it.
+    pub fn expect(&self, site: &Arc<Site>) {
+        if self.detailed.load(Ordering::Relaxed) {
+            let past = lock(&self.rules).carry_over(site);
+            *lock(&self.next) = Some((Arc::clone(site), past));
+        }
+    }
+
+    /// Where a worker counts the hits of the rules of `site`; nowhere if nobody asks for them. The first
+    /// worker that asks with a new site begins its count.
     pub(crate) fn hits(&self, site: &Arc<Site>) -> Option<Hits> {
         if !self.detailed.load(Ordering::Relaxed) {
             return None;
         }
         let mut rules = lock(&self.rules);
         if !rules.site.as_ref().is_some_and(|known| Arc::ptr_eq(known, site)) {
-            rules.past = rules.carry_over(site);
-            rules.site = Some(Arc::clone(site));
-            rules.tables.clear();
+            let expected = lock(&self.next).take().filter(|(next, _)| Arc::ptr_eq(next, site));
+            let past = expected.map(|(_, past)| past).unwrap_or_default();
+            *rules = Rules { site: Some(Arc::clone(site)), tables: Vec::new(), past };
         }
         let hits = Hits::default();
         rules.tables.push(hits.published());
@@ -92,14 +101,18 @@ impl Metrics {
             self.last_reload.store(seconds(), Ordering::Relaxed);
         }
     }
+}
 
-    /// Answers a request for the metrics, for a server of its own.
-    pub fn respond(&self, request: &RequestHead<'_>, _peer: &Peer, reply: &mut Reply) {
+/// Answers requests for the metrics, for a server of its own.
+pub struct Scrape(pub Arc<Metrics>);
+
+impl Respond for Scrape {
+    fn respond(&mut self, request: &RequestHead<'_>, _peer: &Peer, reply: &mut Reply) {
         let path = request.target.split(|&byte| byte == b'?').next().unwrap_or_default();
         match (request.method, path) {
             (b"GET" | b"HEAD", b"/metrics") => {
                 reply.add_field("Content-Type", text::MEDIA_TYPE);
-                text::write(self, reply.content_mut());
+                text::write(&self.0, reply.content_mut());
             }
             (b"GET" | b"HEAD", _) => reply.error(404),
             _ => {

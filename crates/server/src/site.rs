@@ -11,6 +11,7 @@ use crate::files::Files;
 use crate::helpers::Helpers;
 use crate::limits::RULE_PLACES_MAX;
 use crate::log::{Exchange, Lines, Logs};
+use crate::metrics::{Hits, Metrics};
 use crate::outside::LastLook;
 use crate::reply::Reply;
 use crate::respond::{Answered, Peer, Respond};
@@ -26,6 +27,8 @@ pub struct SiteResponder {
     rule: String,
     /// What [`SiteResponder::rule`] has been, by the id of the directive.
     rules: HashMap<(u32, u32), String>,
+    /// Where the hits of directives are counted.
+    hits: Option<Hits>,
 }
 
 impl SiteResponder {
@@ -46,7 +49,14 @@ impl SiteResponder {
             lines: Lines::new(logs),
             rule: String::new(),
             rules: HashMap::new(),
+            hits: None,
         }
+    }
+
+    /// Counts the hits of directives, if anybody asks for them.
+    #[must_use]
+    pub fn with_metrics(self, metrics: &Metrics) -> SiteResponder {
+        SiteResponder { hits: metrics.hits(&self.site), ..self }
     }
 
     /// Lets the maps of the site ask their programs and databases.
@@ -75,6 +85,9 @@ impl Respond for SiteResponder {
         let Decision { outcome, fields, rule } = decision;
         if self.lines.wants_rule() {
             write_rule(rule, &mut self.rule, &mut self.rules);
+        }
+        if let (Some(hits), Some(rule)) = (&mut self.hits, &rule) {
+            hits.hit(rule);
         }
         match outcome {
             Outcome::Redirect { status, location } => reply.redirect(status, location),

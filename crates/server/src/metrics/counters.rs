@@ -37,8 +37,6 @@ pub(crate) struct Counters {
     pub(super) statuses: Box<[AtomicU64]>,
     pub(super) times: [AtomicU64; BOUNDS_NS.len() + 1],
     pub(super) time_ns: AtomicU64,
-    /// Hits of directives in `.htaccess` files, which come and go.
-    pub(super) htaccess_hits: AtomicU64,
 }
 
 impl Counters {
@@ -51,7 +49,6 @@ impl Counters {
             statuses: (0..STATUSES).map(|_| AtomicU64::new(0)).collect(),
             times: Default::default(),
             time_ns: AtomicU64::new(0),
-            htaccess_hits: AtomicU64::new(0),
         }
     }
 

@@ -5,10 +5,11 @@
 //! some nanoseconds old. A table that has become too small is copied to one of twice the size.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use milepost_engine::{Rule, Site};
+use milepost_engine::{Rule, Site, SourceFile};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::counters::{add, get};
@@ -19,6 +20,9 @@ const SLOTS_MIN: usize = 256;
 
 /// A rule, by its number within the site.
 type Id = (u32, u32);
+
+/// Stands for all rules of `.htaccess` files: those come and go, so that one by one they are nobody's.
+pub(super) const HTACCESS: Id = (u32::MAX, 0);
 
 /// How often, and when last in seconds since the epoch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -75,7 +79,8 @@ impl Hits {
     /// Counts one, now.
     pub(crate) fn hit(&mut self, rule: &Rule<'_>) {
         let now = clock_gettime(ClockId::RealtimeCoarse).tv_sec;
-        self.hit_at(rule.id(), u64::try_from(now).unwrap_or(0));
+        let id = if rule.is_lasting() { rule.id() } else { HTACCESS };
+        self.hit_at(id, u64::try_from(now).unwrap_or(0));
     }
 
     fn hit_at(&mut self, id: Id, now: u64) {
@@ -162,19 +167,75 @@ impl Rules {
         hits
     }
 
-    /// The hits so far, by the rules of another site: the same line in the same file is the same rule.
+    /// The hits so far, by the rules of another site: the same line in the same file is the same rule. Of
+    /// equal lines in a file that has changed, the first one takes the hits of all.
     pub(super) fn carry_over(&self, next: &Site) -> Past {
         let Some(site) = &self.site else { return Past::default() };
         let hits = self.sum();
-        let ids: Vec<Id> = hits.iter().map(|&(id, _)| id).collect();
+        let same =
+            |(a, b): (SourceFile<'_>, SourceFile<'_>)| a.path() == b.path() && a.text() == b.text();
+        if site.files().count() == next.files().count() && site.files().zip(next.files()).all(same)
+        {
+            return hits.into_iter().collect();
+        }
         let mut past = Past::default();
-        for (place, (_, hit)) in site.places(&ids).into_iter().zip(hits) {
-            if let Some(id) = next.find_directive(place.file, place.text) {
-                past.entry(id).or_default().merge(hit);
+        if let Some(&(_, hit)) = hits.iter().find(|&&(id, _)| id == HTACCESS) {
+            past.insert(HTACCESS, hit);
+        }
+        let mut by_line: HashMap<(&Path, &[u8]), Hit> = HashMap::new();
+        for (place, hit) in places(site, &hits) {
+            by_line.entry((place.file, place.text)).or_default().merge(hit);
+        }
+        for (number, file) in (0..).zip(next.files()) {
+            let mut offset = 0;
+            for line in file.text().split_inclusive(|&byte| byte == b'\n') {
+                let blanks = line.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+                if let Some(hit) = by_line.remove(&(file.path(), line.trim_ascii())) {
+                    past.insert((number, (offset + blanks) as u32), hit);
+                }
+                offset += line.len();
             }
         }
         past
     }
+}
+
+/// Where a rule stands.
+pub(super) struct Placed<'s> {
+    pub(super) file: &'s Path,
+    pub(super) line: u32,
+    /// Its first line, without blanks around it.
+    pub(super) text: &'s [u8],
+}
+
+/// The rules of a site and where they stand, in the order of its files; with one pass over each file.
+pub(super) fn places<'s>(site: &'s Site, hits: &[(Id, Hit)]) -> Vec<(Placed<'s>, Hit)> {
+    let files: Vec<_> = site.files().collect();
+    // Lines that were joined stand elsewhere, so the order of the rules is not that of their places.
+    let mut order: Vec<(u32, usize, Hit)> = hits
+        .iter()
+        .filter_map(|&((number, id), hit)| {
+            let file = files.get(number as usize)?;
+            Some((number, file.offset(id).min(file.text().len()), hit))
+        })
+        .collect();
+    order.sort_unstable_by_key(|&(number, offset, _)| (number, offset));
+    let mut found = Vec::with_capacity(order.len());
+    let (mut last, mut seen, mut line) = (u32::MAX, 0, 1);
+    for (number, offset, hit) in order {
+        if number != last {
+            (last, seen, line) = (number, 0, 1);
+        }
+        let file = &files[number as usize];
+        let text = file.text();
+        line += memchr::memchr_iter(b'\n', &text[seen..offset]).count() as u32;
+        seen = offset;
+        let start = memchr::memrchr(b'\n', &text[..offset]).map_or(0, |newline| newline + 1);
+        let end = memchr::memchr(b'\n', &text[offset..]).map_or(text.len(), |end| offset + end);
+        let placed = Placed { file: file.path(), line, text: text[start..end].trim_ascii() };
+        found.push((placed, hit));
+    }
+    found
 }
 
 #[cfg(test)]
@@ -185,9 +246,9 @@ mod tests {
     fn hits_survive_the_growth_of_the_table() {
         let mut hits = Hits::default();
         let rules = 10 * SLOTS_MIN as u32;
-        for round in 0..3 {
+        for round in 100..103 {
             for rule in 0..rules {
-                hits.hit_at((rule % 3, rule * 40), u64::from(round + 100));
+                hits.hit_at((rule % 3, rule * 40), round);
             }
         }
         let rules_of = Rules { tables: vec![hits.published()], ..Rules::default() };
@@ -204,7 +265,8 @@ mod tests {
         second.hit_at((0, 0), 9);
         second.hit_at((0, 5), 8);
         let tables = vec![first.published(), second.published()];
-        let rules = Rules { tables, past: [((0, 5), Hit { count: 10, last: 1 })].into(), site: None };
+        let rules =
+            Rules { tables, past: [((0, 5), Hit { count: 10, last: 1 })].into(), site: None };
         assert_eq!(
             rules.sum(),
             [((0, 0), Hit { count: 2, last: 9 }), ((0, 5), Hit { count: 11, last: 8 })]

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::sync::Arc;
 
 use super::counters::{BOUNDS_NS, Counters, get};
+use super::hits::{HTACCESS, Hit, places};
 use super::{Metrics, lock};
 
 /// The media type of the format.
@@ -44,9 +45,14 @@ pub(super) fn write(metrics: &Metrics, out: &mut Vec<u8>) {
     head(out, "reloads_total", "counter", "Reloads of the configuration.");
     line(out, "reloads_total", &[("result", "done")], get(&metrics.reloads));
     line(out, "reloads_total", &[("result", "failed")], get(&metrics.reloads_failed));
-    head(out, "last_reload_timestamp_seconds", "gauge", "The last reload that was done; 0 for none.");
+    head(
+        out,
+        "last_reload_timestamp_seconds",
+        "gauge",
+        "The last reload that was done; 0 for none.",
+    );
     line(out, "last_reload_timestamp_seconds", &[], get(&metrics.last_reload));
-    write_rules(metrics, sum(|worker| get(&worker.htaccess_hits)), out);
+    write_rules(metrics, out);
 }
 
 fn write_times(workers: &[Arc<Counters>], out: &mut Vec<u8>) {
@@ -68,27 +74,31 @@ fn write_times(workers: &[Arc<Counters>], out: &mut Vec<u8>) {
 
 /// Rules that have never been hit have no line, so that a million rules are a million lines only when all
 /// of them are used.
-fn write_rules(metrics: &Metrics, htaccess_hits: u64, out: &mut Vec<u8>) {
+fn write_rules(metrics: &Metrics, out: &mut Vec<u8>) {
     let (site, hits) = {
         let rules = lock(&metrics.rules);
         (rules.site.clone(), rules.sum())
     };
-    let ids: Vec<_> = hits.iter().map(|&(id, _)| id).collect();
-    let places = site.as_ref().map(|site| site.places(&ids)).unwrap_or_default();
-    let labels: Vec<_> = places
-        .iter()
-        .map(|place| (place.file.display().to_string(), place.line.to_string()))
-        .collect();
-    let mut series = |name: &str, kind: &str, help: &str, value: fn(&super::hits::Hit) -> u64| {
+    let htaccess = hits.iter().find(|&&(id, _)| id == HTACCESS).map_or(0, |(_, hit)| hit.count);
+    let places = site.as_ref().map(|site| places(site, &hits)).unwrap_or_default();
+    let mut series = |name: &str, kind: &str, help: &str, value: fn(&Hit) -> u64| {
         head(out, name, kind, help);
-        for ((file, number), (_, hit)) in labels.iter().zip(&hits) {
-            line(out, name, &[("file", file), ("line", number)], value(hit));
+        for (place, hit) in &places {
+            let (file, number) = (place.file.display().to_string(), place.line.to_string());
+            line(out, name, &[("file", &file), ("line", &number)], value(hit));
         }
     };
-    series("rule_hits_total", "counter", "Answers, by the directive that gave them.", |hit| hit.count);
-    series("rule_last_hit_timestamp_seconds", "gauge", "The last answer of the directive.", |hit| hit.last);
+    series("rule_hits_total", "counter", "Answers, by the directive that gave them.", |hit| {
+        hit.count
+    });
+    series(
+        "rule_last_hit_timestamp_seconds",
+        "gauge",
+        "The last answer of the directive.",
+        |hit| hit.last,
+    );
     head(out, "htaccess_hits_total", "counter", "Answers by directives in .htaccess files.");
-    line(out, "htaccess_hits_total", &[], htaccess_hits);
+    line(out, "htaccess_hits_total", &[], htaccess);
 }
 
 /// Nanoseconds in seconds, exactly.
@@ -132,7 +142,9 @@ mod tests {
 
     #[test]
     fn times_are_exact() {
-        for (ns, expected) in [(0, "0"), (10_000, "0.00001"), (2_000_000_000, "2"), (1, "0.000000001")] {
+        for (ns, expected) in
+            [(0, "0"), (10_000, "0.00001"), (2_000_000_000, "2"), (1, "0.000000001")]
+        {
             assert_eq!(seconds(ns), expected);
         }
     }
