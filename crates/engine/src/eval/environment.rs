@@ -47,8 +47,14 @@ impl Run<'_> {
         path.extend_from_slice(hop.env.get(b"REDIRECT_SCRIPT_URL").unwrap_or(&hop.uri));
         self.write_self_url(&mut url);
         url.extend_from_slice(&path);
-        hop.env.set(b"SCRIPT_URL", &path);
-        hop.env.set(b"SCRIPT_URI", &url);
+        if hop.env.is_empty() {
+            // Nothing that these could replace.
+            hop.env.add(b"SCRIPT_URL", &path);
+            hop.env.add(b"SCRIPT_URI", &url);
+        } else {
+            hop.env.set(b"SCRIPT_URL", &path);
+            hop.env.set(b"SCRIPT_URI", &url);
+        }
         self.put_buffer(path);
         self.put_buffer(url);
     }
