@@ -293,6 +293,99 @@ fn what_cannot_be_written_is_known_before_the_run() {
     }
 }
 
+#[test]
+fn several_processes_make_one_report() {
+    let server = serve();
+    let url = format!("http://{server}/test/7");
+    let csv = file("processes.csv", "");
+    let arguments = [&*url, "--processes", "3", "-c", "7", "-n", "2000", "--expect-status", "301"];
+    let output = load(&[&arguments[..], &["--json", "--csv", csv.to_str().unwrap()]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&report["requests"], &report["errors"]), (&2000.into(), &0.into()));
+    assert_eq!(report["service_ns"]["samples"], 2000);
+    assert_eq!(report["statuses"]["301"], 2000);
+    assert_eq!(report["connections"]["opened"], 7);
+    assert_eq!((&report["plan"]["processes"], &report["plan"]["threads"]), (&3.into(), &3.into()));
+    let rows = std::fs::read_to_string(&csv).unwrap();
+    let sent =
+        rows.lines().skip(1).map(|row| row.split(',').nth(3).unwrap().parse::<u64>().unwrap());
+    assert_eq!(sent.sum::<u64>(), 2000, "{rows}");
+
+    let output =
+        load(&[&arguments[..], &["--rate", "2000", "--expect-location", "/wrong"]].concat());
+    assert_eq!(output.status.code(), Some(1), "{}", err(&output));
+    let text = out(&output);
+    assert!(
+        text.contains("\n7 connections, keep-alive, 3 threads in 3 processes, open loop"),
+        "{text}"
+    );
+    assert!(text.contains("\nwrong answers   2,000\n"), "{text}");
+
+    // One process that cannot do it is reason enough, and is told once.
+    let nobody = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
+    let output = load(&[&format!("http://{nobody}/"), "--processes", "2", "-n", "10"]);
+    assert_eq!((output.status.code(), out(&output)), (Some(2), ""));
+    assert!(
+        err(&output).starts_with(&format!("milepost: cannot connect to {nobody}: ")),
+        "{}",
+        err(&output)
+    );
+    assert_eq!(err(&output).lines().count(), 1, "{}", err(&output));
+    let output = load(&[&url, "--processes", "5", "-c", "2"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(err(&output).contains("5 processes need as many connections, and there are 2"));
+}
+
+#[test]
+fn a_signal_to_one_process_ends_all_with_a_report() {
+    let answered = Arc::new(AtomicU64::new(0));
+    let server = serve_counting(&answered);
+    let url = format!("http://{server}/test/7");
+    let child = start(&[&url, "-d", "10m", "--json", "--processes", "2"]);
+    let began = Instant::now();
+    while answered.load(SeqCst) < 100 && began.elapsed() < PATIENCE {
+        thread::sleep(Duration::from_millis(5));
+    }
+    interrupt(&child);
+    let output = wait(child);
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["ended"], "interrupted");
+    assert!(report["requests"].as_u64().is_some_and(|requests| requests >= 100), "{report}");
+}
+
+#[test]
+fn reports_are_compared() {
+    let server = serve();
+    let url = format!("http://{server}/test/7");
+    let runs = |arguments: &[&str]| {
+        let output = load(&[&[&*url, "-n", "300", "--json", "-c", "1"], arguments].concat());
+        out(&output).repeat(6)
+    };
+    let quick = file("quick.json", &runs(&[]));
+    let slow = file("slow.json", &runs(&["--rate", "1000"]));
+    let [quick, slow] = [&quick, &slow].map(|path| path.to_str().unwrap());
+    let output = load(&["compare", quick, slow]);
+    let text = out(&output);
+    assert!(text.starts_with(&format!("A  {quick}, 6 runs\nB  {slow}, 6 runs\n")), "{text}");
+    assert!(
+        text.contains("\ndoubt: the runs were not made alike: arrival is \"closed\" and "),
+        "{text}"
+    );
+    let output = load(&["compare", quick, quick, "--margin", "1", "--json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    let comparison: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(comparison["metrics"][0]["metric"], "requests_per_second");
+    assert_eq!(
+        (&comparison["metrics"][0]["ratio"], &comparison["metrics"][0]["verdict"]),
+        (&1.0.into(), &"same".into())
+    );
+    let output = load(&["compare", quick, "/nowhere"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(err(&output).starts_with("milepost: cannot read /nowhere: "), "{}", err(&output));
+}
+
 /// Asks for metrics.
 fn scrape(address: SocketAddr) -> String {
     let mut socket = TcpStream::connect(address).unwrap();

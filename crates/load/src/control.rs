@@ -61,6 +61,30 @@ impl Control {
         self.intervals.as_ref().map(Intervals::take).unwrap_or_default()
     }
 
+    /// Says how many other processes do the run, so that what they tell is put together here: each tells
+    /// its intervals with [`Control::add_interval`] and then [`Control::end_share`].
+    pub fn expect_shares(&self, shares: usize) {
+        if let Some(intervals) = &self.intervals {
+            intervals.expect(shares);
+        }
+    }
+
+    /// Adds an interval of share number `share`, whose measured part began at `began`.
+    pub fn add_interval(&self, share: usize, interval: &Interval, began: SystemTime) {
+        self.measuring_since.get_or_init(|| began);
+        self.add(interval.counts);
+        if let Some(intervals) = &self.intervals {
+            intervals.add_from(share, interval);
+        }
+    }
+
+    /// Share number `share` has told everything.
+    pub fn end_share(&self, share: usize) {
+        if let Some(intervals) = &self.intervals {
+            intervals.end(share);
+        }
+    }
+
     /// Asks the run to end now. It reports what it has measured so far.
     pub fn stop(&self) {
         self.stop.store(true, Relaxed);

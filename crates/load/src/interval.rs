@@ -67,8 +67,8 @@ struct State {
     /// Those that are not complete, ascending and without gaps.
     open: VecDeque<Interval>,
     complete: VecDeque<Interval>,
-    /// When the last of those that have ended did.
-    ended: Duration,
+    /// How far the first of the contributors is.
+    reached: Duration,
 }
 
 impl Interval {
@@ -140,11 +140,24 @@ impl Intervals {
         last: Option<Duration>,
         act: impl FnOnce(&mut Interval),
     ) {
+        let reach = last.unwrap_or_else(|| self.start_of(number.saturating_add(1)));
+        self.add_until(contributor, number, reach, last.is_some(), act);
+    }
+
+    /// The same of a contributor that has come as far as `reach`.
+    fn add_until(
+        &self,
+        contributor: usize,
+        number: u64,
+        reach: Duration,
+        is_last: bool,
+        act: impl FnOnce(&mut Interval),
+    ) {
         let mut state = self.state();
         let state = &mut *state;
         let Some(next) = state.next.get_mut(contributor) else { return };
-        *next = if last.is_some() { u64::MAX } else { number + 1 };
-        state.ended = state.ended.max(last.unwrap_or_default());
+        *next = if is_last { u64::MAX } else { number + 1 };
+        state.reached = state.reached.max(reach);
         // One that comes too late adds to the first that is not complete. One that stays behind must not
         // make those of the others heap up.
         let at = number.saturating_sub(state.first).min(WAITING_MAX as u64 - 1) as usize;
@@ -153,20 +166,48 @@ impl Intervals {
             state.open.push_back(Interval::new(number, self.every));
         }
         act(&mut state.open[at]);
+        self.complete(state);
+    }
+
+    /// Hands over what all have added to.
+    fn complete(&self, state: &mut State) {
         let complete = state.next.iter().copied().min().unwrap_or(u64::MAX);
         while state.first < complete
             && let Some(mut interval) = state.open.pop_front()
         {
             state.first += 1;
-            if complete == u64::MAX && state.open.is_empty() {
-                interval.length = state.ended.saturating_sub(interval.start);
-            }
+            let length = state.reached.saturating_sub(interval.start);
+            let is_last = complete == u64::MAX && state.open.is_empty();
+            interval.length = if is_last { length } else { length.min(self.every) };
             let is_full = state.complete.len() >= WAITING_MAX;
             match state.complete.back_mut() {
                 Some(last) if is_full => last.merge(&interval),
                 _ => state.complete.push_back(interval),
             }
         }
+    }
+
+    /// Adds an interval that was put together elsewhere, by contributor number `share`.
+    pub(crate) fn add_from(&self, share: usize, other: &Interval) {
+        let reach = other.start + other.length;
+        self.add_until(share, other.number, reach, false, |interval| {
+            interval.counts.add(other.counts);
+            interval.response.merge(&other.response);
+            interval.service.merge(&other.service);
+        });
+    }
+
+    /// Contributor number `share` adds nothing more.
+    pub(crate) fn end(&self, share: usize) {
+        let mut state = self.state();
+        if let Some(next) = state.next.get_mut(share) {
+            *next = u64::MAX;
+        }
+        self.complete(&mut state);
+    }
+
+    fn start_of(&self, number: u64) -> Duration {
+        Duration::from_nanos(self.every_ns().saturating_mul(number))
     }
 
     /// Takes what is complete.
@@ -200,6 +241,25 @@ mod tests {
         assert_eq!(taken(&intervals), [(2, 1, 1_000)]);
         add(&intervals, 0, 3, 2, Some(3_250));
         assert_eq!(taken(&intervals), [(3, 2, 250)]);
+    }
+
+    #[test]
+    fn intervals_of_shares_are_put_together_as_those_of_workers_are() {
+        let intervals = intervals(2);
+        let told = |number, sent, millis| {
+            let mut interval = Interval::new(number, SECOND);
+            (interval.counts.sent, interval.length) = (sent, Duration::from_millis(millis));
+            interval
+        };
+        intervals.add_from(0, &told(0, 5, 1_000));
+        intervals.add_from(1, &told(0, 6, 1_000));
+        intervals.add_from(0, &told(1, 1, 300));
+        assert_eq!(taken(&intervals), [(0, 11, 1_000)]);
+        intervals.end(0);
+        intervals.add_from(1, &told(1, 2, 310));
+        assert_eq!(taken(&intervals), [(1, 3, 310)]);
+        intervals.end(1);
+        assert_eq!(taken(&intervals), []);
     }
 
     #[test]

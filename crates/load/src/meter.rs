@@ -8,6 +8,7 @@ use crate::clock::nanos;
 use crate::control::Control;
 use crate::interval::Counts;
 use crate::record::Record;
+use crate::worker::Part;
 
 /// How often a worker looks whether it is to stop, and says how far it is. Short enough for a person
 /// who pressed Ctrl-C, long enough to cost nothing.
@@ -27,6 +28,8 @@ pub(crate) struct Meter<'a> {
     worker: usize,
     /// When the part began, for all workers.
     start: u64,
+    /// When it is over at last: no interval begins then.
+    cut_at: u64,
     is_measured: bool,
     told: Counts,
     told_in_interval: Counts,
@@ -40,10 +43,10 @@ impl<'a> Meter<'a> {
     pub(crate) fn new(
         control: &'a Control,
         worker: usize,
-        start: u64,
-        is_measured: bool,
+        part: &Part<'_>,
         record: &mut Record,
     ) -> Self {
+        let Part { start, is_measured, .. } = *part;
         if is_measured && control.intervals().is_some() {
             let recent = Recent { response: Histogram::new(), service: Histogram::new() };
             record.recent = Some(Box::new(recent));
@@ -52,6 +55,7 @@ impl<'a> Meter<'a> {
             control,
             worker,
             start,
+            cut_at: part.cut_at.unwrap_or(u64::MAX),
             is_measured,
             told: Counts::default(),
             told_in_interval: Counts::default(),
@@ -73,7 +77,11 @@ impl<'a> Meter<'a> {
         self.next_tick = self.start.saturating_add(ticks.saturating_mul(nanos(TICK)));
         self.count(record);
         let Some(intervals) = self.control.intervals().filter(|_| self.is_measured) else { return };
-        while now >= self.start + (self.interval + 1) * intervals.every_ns() {
+        loop {
+            let end = self.start.saturating_add((self.interval + 1) * intervals.every_ns());
+            if now < end || end >= self.cut_at {
+                break;
+            }
             self.add(record, None);
             self.interval += 1;
         }

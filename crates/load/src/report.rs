@@ -111,8 +111,10 @@ pub struct PlanSummary {
     pub urls: usize,
     /// Connections.
     pub connections: usize,
-    /// Threads.
+    /// Threads, of all processes.
     pub threads: usize,
+    /// Processes.
+    pub processes: usize,
     /// Whether connections are used for more than one request.
     pub keep_alive: bool,
     /// `closed`, or how the requests of an open loop lie: `uniform`, `jittered`, `poisson`.

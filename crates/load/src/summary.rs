@@ -127,6 +127,7 @@ pub(crate) fn report(
             urls: plan.targets.len(),
             connections: plan.connections,
             threads,
+            processes: plan.share.of,
             keep_alive: plan.persistence == Persistence::KeepAlive,
             arrival: arrival_name(plan),
             rate: plan.arrival.rate().and_then(Rate::as_constant),

@@ -228,13 +228,7 @@ impl<'a> Worker<'a> {
         }
         let cpu = thread_cpu();
         self.now = self.shared.clock.now();
-        let mut meter = Meter::new(
-            self.shared.control,
-            self.index,
-            part.start,
-            part.is_measured,
-            &mut self.record,
-        );
+        let mut meter = Meter::new(self.shared.control, self.index, &part, &mut self.record);
         let end = loop {
             self.fill(&mut part.schedule);
             self.stamp();

@@ -29,6 +29,18 @@ fn the_intervals_of_a_run_add_up_to_its_report() {
 }
 
 #[test]
+fn a_run_of_whole_intervals_has_no_crumb_at_its_end() {
+    let peer = Peer::answering(OK);
+    let mut plan = plan(&peer, 0);
+    plan.stop = Stop::Duration(TENTH * 3);
+    let control = Control::new().watching(TENTH);
+    let report = run(&plan, &control).unwrap();
+    let intervals = control.take_intervals();
+    assert_eq!(intervals.len(), 3);
+    check(&intervals, &report);
+}
+
+#[test]
 fn nothing_is_kept_unless_it_is_watched() {
     let peer = Peer::answering(OK);
     let control = Control::new();

@@ -74,7 +74,10 @@ fn heading(plan: &Plan, report: &Report) -> String {
             )
         }
     };
-    let threads = count(report.generator.threads, "thread");
+    let mut threads = count(report.generator.threads, "thread");
+    if plan.share.of > 1 {
+        push(&mut threads, format_args!(" in {} processes", plan.share.of));
+    }
     let arrival = match &plan.arrival {
         Arrival::Closed => "closed loop".to_owned(),
         Arrival::Open { rate, spacing } => {
