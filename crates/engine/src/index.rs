@@ -6,7 +6,6 @@
 //! A lookup is a few hash probes and one walk down a trie, however many rules there are. The index may
 //! name a rule that does not match; it never leaves out one that does.
 
-mod exact;
 mod postings;
 mod strings;
 mod trie;
@@ -14,7 +13,6 @@ mod trie;
 use crate::pattern::Reach;
 use crate::pool::{Pool, Str};
 
-use exact::Exact;
 use postings::{Cursor, List, Postings};
 use strings::Strings;
 
@@ -90,11 +88,9 @@ pub(crate) struct Index {
     lookup: Lookup,
     len: u32,
     postings: Postings,
-    paths: Exact,
+    paths: Strings,
     /// For each [`Subject`], case-sensitive and folded.
     subjects: [[Strings; 2]; 4],
-    /// Whether there is any rule for each.
-    is_used: [[bool; 2]; 4],
     always: List,
 }
 
@@ -134,18 +130,17 @@ impl Index {
         if lookup == Lookup::Scan {
             return index;
         }
-        index.reserve(pool, filings);
+        index.reserve(filings);
         let frequencies = Frequencies::count(pool, filings);
-        // Lists are made from their ends.
-        for (filing, rule) in filings.iter().zip(0..filings.len() as u32).rev() {
+        for (filing, rule) in filings.iter().zip(0..) {
             match filing {
                 Filing::Follower => {}
                 Filing::Path(path) => {
-                    index.paths.add(pool.get(*path), rule, &mut index.postings);
+                    index.paths.add(pool, *path, Reach::Exact, rule, &mut index.postings);
                 }
                 Filing::Handle(_) | Filing::Handles(_) => {
                     match frequencies.rarest(pool, filing.handles()) {
-                        None => index.postings.push_front(&mut index.always, rule),
+                        None => index.postings.push(&mut index.always, rule),
                         Some(handle) => {
                             let folded = usize::from(handle.folded);
                             let strings = &mut index.subjects[handle.subject as usize][folded];
@@ -157,37 +152,30 @@ impl Index {
                 }
             }
         }
-        for (strings, is_used) in
-            index.subjects.iter_mut().flatten().zip(index.is_used.iter_mut().flatten())
-        {
+        for strings in index.subjects.iter_mut().flatten() {
             strings.seal(pool);
-            *is_used = !strings.is_empty();
         }
         index
     }
 
-    /// Makes room for the keys that come, so that the tables need not grow step by step.
-    fn reserve(&mut self, pool: &Pool, filings: &[Filing]) {
+    /// Makes room for the exact keys that come, so that the tables need not grow step by step.
+    fn reserve(&mut self, filings: &[Filing]) {
         let mut paths = 0;
-        let mut counts = [[(0, 0); 2]; 4];
+        let mut exact = [[0; 2]; 4];
         for filing in filings {
             match filing {
                 Filing::Path(_) => paths += 1,
-                Filing::Handle(Handle { subject, keys, folded }) => {
-                    let (exact, cuts) = &mut counts[*subject as usize][usize::from(*folded)];
-                    for &(text, reach) in keys.as_slice() {
-                        *exact += usize::from(reach == Reach::Exact);
-                        *cuts += usize::from(Strings::is_cut(pool, text, reach));
-                    }
+                Filing::Handle(Handle { subject, keys: Keys::One((_, Reach::Exact)), folded }) => {
+                    exact[*subject as usize][usize::from(*folded)] += 1;
                 }
                 _ => {}
             }
         }
+        self.postings.reserve(filings.len());
         self.paths.reserve(paths);
-        for (strings, (exact, cuts)) in
-            self.subjects.iter_mut().flatten().zip(counts.into_iter().flatten())
+        for (strings, count) in self.subjects.iter_mut().flatten().zip(exact.into_iter().flatten())
         {
-            strings.reserve(exact, cuts);
+            strings.reserve(count);
         }
     }
 
@@ -206,23 +194,20 @@ impl Index {
         }
         cursor.add(self.always);
         if !self.paths.is_empty() {
-            self.find_paths(input, merged, cursor);
+            self.find_paths(pool, input, merged, cursor);
         }
-        for (number, is_used) in self.is_used.iter().enumerate() {
-            if *is_used == [false, false] {
+        for (number, [plain, caseless]) in self.subjects.iter().enumerate() {
+            if plain.is_empty() && caseless.is_empty() {
                 continue;
             }
-            let [plain, caseless] = &self.subjects[number];
             let mut value = input;
             if number != Subject::Input as usize {
                 merged.clear();
                 values.value(SUBJECTS[number], merged);
                 value = merged;
             }
-            if is_used[0] {
-                plain.find(pool, value, cursor);
-            }
-            if is_used[1] {
+            plain.find(pool, value, cursor);
+            if !caseless.is_empty() {
                 folded.clear();
                 folded.extend(value.iter().map(u8::to_ascii_lowercase));
                 caseless.find(pool, folded, cursor);
@@ -244,24 +229,20 @@ impl Index {
     }
 
     /// Looks up every place where the path can be cut: `/docs` ends before a slash, `/docs/` after it.
-    fn find_paths(&self, input: &[u8], merged: &mut Vec<u8>, cursor: &mut Cursor) {
-        let mut previous = 0;
-        for (at, &byte) in input.iter().enumerate() {
-            if byte == b'/' {
-                if previous == b'/' {
-                    merge_slashes(input, merged);
-                    // What the cuts up to here have is called up again, which does not matter.
-                    return self.find_paths(merged, &mut Vec::new(), cursor);
-                }
-                if at > 0 {
-                    cursor.add(self.paths.get(&input[..at]));
-                }
-                cursor.add(self.paths.get(&input[..=at]));
-            }
-            previous = byte;
+    fn find_paths(&self, pool: &Pool, input: &[u8], merged: &mut Vec<u8>, cursor: &mut Cursor) {
+        let mut path = input;
+        if memchr::memmem::find(input, b"//").is_some() {
+            merge_slashes(input, merged);
+            path = merged;
         }
-        if !input.is_empty() && previous != b'/' {
-            cursor.add(self.paths.get(input));
+        for slash in memchr::memchr_iter(b'/', path) {
+            if slash > 0 {
+                cursor.add(self.paths.exact(pool, &path[..slash]));
+            }
+            cursor.add(self.paths.exact(pool, &path[..=slash]));
+        }
+        if !path.is_empty() && path.last() != Some(&b'/') {
+            cursor.add(self.paths.exact(pool, path));
         }
     }
 }

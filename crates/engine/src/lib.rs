@@ -20,6 +20,7 @@ mod outside;
 mod pattern;
 mod pool;
 mod program;
+mod proxy;
 mod request;
 mod response;
 mod settings;
@@ -31,7 +32,7 @@ mod wildcard;
 pub use build::LoadOptions;
 pub use decision::{Decision, Outcome, Rule};
 pub use diagnostic::{Diagnostic, Severity};
-pub use eval::{Logged, Scratch};
+pub use eval::{Logged, ProxiedAnswer, Scratch, Suspended};
 pub use helper::{Database, Driver, MapProgram};
 pub use index::Lookup;
 pub use log::{
@@ -39,8 +40,12 @@ pub use log::{
     LogUnit, LogWhat,
 };
 pub use outside::{FileKind, Outside, Stamp};
+pub use proxy::{
+    Backend, Balancer, BalancerMethod, ChangedFields, Member, MemberStatus, Proxied, ProxyTo,
+    Upgrade, Via,
+};
 pub use request::{Fields, NoFields, Request, Scheme, Version};
 pub use response::AddedFields;
 pub use settings::{Listen, ReadTimeout, Settings};
-pub use site::{Loaded, Site, SourceFile};
+pub use site::{Loaded, Site};
 pub use trace::{Directive, Event, Step};

@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use milepost_stats::histogram::Histogram;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::assertion::Verdict;
 use crate::failure::FailureKind;
-use crate::plan::Io;
 use crate::rate::Stage;
 
 /// Result of one run. Sent requests = `requests` + `errors` + `unanswered`.
@@ -111,10 +110,8 @@ pub struct PlanSummary {
     pub urls: usize,
     /// Connections.
     pub connections: usize,
-    /// Threads, of all processes.
+    /// Threads.
     pub threads: usize,
-    /// Processes.
-    pub processes: usize,
     /// Whether connections are used for more than one request.
     pub keep_alive: bool,
     /// `closed`, or how the requests of an open loop lie: `uniform`, `jittered`, `poisson`.
@@ -163,7 +160,7 @@ pub struct Times {
 }
 
 /// Bytes on the wire above TCP.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Bytes {
     /// Sent: heads and content.
     pub sent: u64,
@@ -190,7 +187,7 @@ pub struct Connections {
 }
 
 /// What a server did with a connection that it should have closed.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Linger {
     /// From the end of the answer to when the server closed, or to when nobody waited any longer.
     pub seconds: f64,
@@ -199,7 +196,7 @@ pub struct Linger {
 }
 
 /// One wrong answer.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct WrongAnswer {
     /// Target URI.
     pub url: String,
@@ -225,8 +222,6 @@ pub struct ErrorCount {
 pub struct Generator {
     /// Worker threads.
     pub threads: usize,
-    /// How they reached their sockets; never [`Io::Auto`].
-    pub io: Io,
     /// CPU time of all workers in the measured part.
     pub cpu_seconds: f64,
     /// CPU time of the busiest worker over the length of the measured part; 1 is a whole core.
@@ -252,7 +247,7 @@ pub struct WarmUpCounts {
 }
 
 /// Why the run ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ended {
     /// The number of requests was reached.

@@ -5,7 +5,6 @@
 
 pub mod bootstrap;
 pub mod compare;
-pub mod hdr_log;
 pub mod histogram;
 mod normal;
 pub mod quantile;

@@ -11,18 +11,17 @@ use std::path::Path;
 use crate::metadata::{metadata, packages, root, text};
 
 /// The crates, by folder, and the crates of the workspace that each may use.
-const ARROWS: [(&str, &[&str]); 11] = [
-    ("cli", &["engine", "lab", "load", "server", "stats"]),
+const ARROWS: [(&str, &[&str]); 10] = [
+    ("cli", &["engine", "lab", "load", "server"]),
     ("server", &["engine", "http"]),
     ("engine", &["http", "pcre", "syntax"]),
     ("lab", &["load", "stats"]),
-    ("load", &["http", "stats", "uring"]),
+    ("load", &["http", "stats"]),
     ("http", &[]),
     ("pcre", &[]),
     ("stats", &[]),
     ("syntax", &[]),
     ("testkit", &["engine", "server"]),
-    ("uring", &[]),
 ];
 
 /// Only tests use it.
@@ -71,8 +70,8 @@ const FORBIDDEN: [&str; 26] = [
     "tokio",
 ];
 
-/// The crates that do not forbid `unsafe`: one calls C, one shares memory with the kernel.
-const UNSAFE: [&str; 2] = ["pcre", "uring"];
+/// The one crate that may call C, and so the one that does not forbid `unsafe`.
+const UNSAFE: &str = "pcre";
 
 #[test]
 fn dependencies_point_one_way() {
@@ -183,7 +182,7 @@ fn unsafe_code_is_forbidden() {
     };
     let workspace = manifest(&root().join("Cargo.toml"));
     assert_eq!(workspace["workspace"]["lints"]["rust"]["unsafe_code"].as_str(), Some("forbid"));
-    for (folder, _) in ARROWS.into_iter().filter(|(folder, _)| !UNSAFE.contains(folder)) {
+    for (folder, _) in ARROWS.into_iter().filter(|(folder, _)| *folder != UNSAFE) {
         let manifest = manifest(&root().join("crates").join(folder).join("Cargo.toml"));
         let inherits = manifest["lints"].get("workspace").and_then(toml::Value::as_bool);
         assert_eq!(inherits, Some(true), "crates/{folder} takes the lints of the workspace");
