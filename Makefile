@@ -8,6 +8,8 @@ CARGO ?= cargo
 # Where `install` puts things: DESTDIR is the root of a package, PREFIX is where it will stand.
 PREFIX ?= /usr/local
 DESTDIR ?=
+# Names of other programs that `install` links to the binary, which then behaves as they do.
+LINKS ?=
 # How many random configurations `conformance` compares with Apache.
 CASES ?= 2000
 
@@ -18,8 +20,8 @@ MILEPOST := $(TARGET)/release/milepost
 # Results say which commit they are from.
 export MILEPOST_COMMIT ?= $(shell git describe --always --dirty 2>/dev/null)
 
-.PHONY: help demo test lint bench conformance install clean
-.PHONY: release
+.PHONY: help demo test lint bench conformance install deb clean
+.PHONY: release manual
 
 help: ## List the tasks
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,8 +42,14 @@ bench: release ## What a decision costs by number of rules, then the whole exper
 conformance: ## Compare CASES random configurations with the Apache found here
 	$(CARGO) run --locked -p milepost-testkit --example differential -- --cases $(CASES)
 
-install: release ## Copy the binary to $(DESTDIR)$(PREFIX)/bin
+install: release manual ## Copy binary, manual pages and completions below $(DESTDIR)$(PREFIX); LINKS="ab siege http_load" as well
 	install -D -m 755 $(MILEPOST) $(DESTDIR)$(PREFIX)/bin/milepost
+	mkdir -p $(DESTDIR)$(PREFIX)/share
+	cp -R $(TARGET)/release/manual/. $(DESTDIR)$(PREFIX)/share/
+	for name in $(LINKS); do ln -sf milepost $(DESTDIR)$(PREFIX)/bin/$$name; done
+
+deb: release manual ## Make the Debian package; needs cargo-deb
+	$(CARGO) deb --locked --no-build --strip -p milepost
 
 clean: ## Remove what was built and the results of experiments run here
 	$(CARGO) clean
@@ -49,3 +57,7 @@ clean: ## Remove what was built and the results of experiments run here
 
 release:
 	$(CARGO) build --locked --release --bin milepost
+
+manual: release
+	rm -rf $(TARGET)/release/manual
+	$(MILEPOST) manual $(TARGET)/release/manual

@@ -25,7 +25,7 @@ pub(crate) enum Command {
     /// Tell which rule answers a request, and every step on the way
     Explain(commands::explain::Args),
     /// Put load on a server and check every answer.
-    Load(commands::load::Args),
+    Load(Box<commands::load::Args>),
     /// Put load on a server as ab does; `milepost ab -h` lists its options
     Ab(commands::drop_in::Args),
     /// Put load on a server as siege does; `milepost siege -h` lists its options
@@ -35,4 +35,7 @@ pub(crate) enum Command {
     HttpLoad(commands::drop_in::Args),
     /// Run experiments on real servers.
     Lab(commands::lab::Args),
+    /// Write manual pages and shell completions below a data directory, for packages
+    #[command(hide = true)]
+    Manual(commands::manual::Args),
 }

@@ -6,4 +6,5 @@ pub(crate) mod drop_in;
 pub(crate) mod explain;
 pub(crate) mod lab;
 pub(crate) mod load;
+pub(crate) mod manual;
 pub(crate) mod serve;

@@ -18,11 +18,12 @@ fn main() -> ExitCode {
         Command::Serve(args) => commands::serve::run(args),
         Command::Check(args) => commands::check::run(args),
         Command::Explain(args) => commands::explain::run(args),
-        Command::Load(args) => commands::load::run(args),
+        Command::Load(args) => commands::load::run(*args),
         Command::Ab(args) => commands::drop_in::run(Program::Ab, &args),
         Command::Siege(args) => commands::drop_in::run(Program::Siege, &args),
         Command::HttpLoad(args) => commands::drop_in::run(Program::HttpLoad, &args),
         Command::Lab(args) => commands::lab::run(args),
+        Command::Manual(args) => commands::manual::run(&args),
     };
     outcome.unwrap_or_else(|error| {
         if is_broken_pipe(&error) {

@@ -204,6 +204,198 @@ fn assertions_decide_the_exit_status() {
 }
 
 #[test]
+fn each_second_is_written_and_served() {
+    let server = serve();
+    let url = format!("http://{server}/test/7");
+    let names = ["seconds.csv", "seconds.ndjson", "seconds.hdr"];
+    let files = names.map(|name| file(name, ""));
+    let [csv, ndjson, hdr] = files.each_ref().map(|path| path.to_str().unwrap());
+    let child = start(&[
+        &url,
+        "--rate",
+        "200",
+        "-d",
+        "2300ms",
+        "--json",
+        "--csv",
+        csv,
+        "--ndjson",
+        ndjson,
+        "--hdr",
+        hdr,
+        "--prometheus",
+        "127.0.0.1:0",
+    ]);
+    // It says where, on stderr, before it begins.
+    let mut child = child;
+    let mut lines = BufReader::new(child.stderr.take().unwrap());
+    let mut said = String::new();
+    lines.read_line(&mut said).unwrap();
+    let address = said.trim().strip_prefix("milepost: metrics at http://").unwrap();
+    let address: SocketAddr = address.strip_suffix("/metrics").unwrap().parse().unwrap();
+    // Until the first second is over there is nothing.
+    let began = Instant::now();
+    let scraped = loop {
+        let text = scrape(address);
+        if !text.contains("\nmilepost_load_sent_total 0\n") {
+            break text;
+        }
+        assert!(began.elapsed() < PATIENCE, "{text}");
+        thread::sleep(Duration::from_millis(20));
+    };
+    assert!(scraped.contains("\nmilepost_load_requests_total{result=\"right\"} "), "{scraped}");
+    assert!(scraped.contains("\nmilepost_load_response_seconds_bucket{le=\"+Inf\"} "), "{scraped}");
+    child.stderr = Some(lines.into_inner());
+    let output = wait(child);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let sent = report["requests"].as_u64().unwrap() + report["unanswered"].as_u64().unwrap();
+
+    let rows: Vec<_> =
+        std::fs::read_to_string(&files[0]).unwrap().lines().map(str::to_owned).collect();
+    let header: Vec<_> = rows[0].split(',').collect();
+    let column = |name| header.iter().position(|found| *found == name).unwrap();
+    let numbers = |name| {
+        let cells = rows[1..].iter().map(|row| row.split(',').nth(column(name)).unwrap());
+        cells.map(|cell| cell.parse::<f64>().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(numbers("start"), [0.0, 1.0, 2.0]);
+    assert_eq!(numbers("sent").iter().sum::<f64>(), sent as f64);
+    assert_eq!(numbers("requests").iter().sum::<f64>(), report["requests"].as_f64().unwrap());
+    assert!(numbers("response_ns_p99").iter().all(|ns| *ns > 0.0), "{rows:?}");
+
+    let text = std::fs::read_to_string(&files[1]).unwrap();
+    let objects: Vec<Value> =
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(objects.len(), 3);
+    let samples = objects.iter().map(|object| object["service_ns"]["samples"].as_u64().unwrap());
+    assert_eq!(samples.sum::<u64>(), report["service_ns"]["samples"].as_u64().unwrap());
+
+    let text = std::fs::read_to_string(&files[2]).unwrap();
+    assert_eq!(text.lines().filter(|line| line.starts_with('#')).count(), 4, "{text}");
+    assert_eq!(text.lines().filter(|line| line.starts_with("Tag=service,")).count(), 3, "{text}");
+    assert_eq!(text.matches(",HISTFAAA").count(), 6, "{text}");
+}
+
+#[test]
+fn what_cannot_be_written_is_known_before_the_run() {
+    let server = serve();
+    let url = format!("http://{server}/test/7");
+    let taken = server.to_string();
+    for (option, value, message) in [
+        ("--csv", "/nowhere/x", "milepost: cannot write /nowhere/x: No such file"),
+        ("--hdr", "/nowhere/y", "milepost: cannot write /nowhere/y: No such file"),
+        ("--prometheus", &taken, "milepost: cannot serve metrics at 127.0.0.1:"),
+        ("--prometheus", "here", "invalid value 'here'"),
+    ] {
+        let output = load(&[&url, option, value]);
+        assert_eq!((output.status.code(), out(&output)), (Some(2), ""), "{option}");
+        assert!(err(&output).contains(message), "{}", err(&output));
+    }
+}
+
+#[test]
+fn several_processes_make_one_report() {
+    let server = serve();
+    let url = format!("http://{server}/test/7");
+    let csv = file("processes.csv", "");
+    let arguments = [&*url, "--processes", "3", "-c", "7", "-n", "2000", "--expect-status", "301"];
+    let output = load(&[&arguments[..], &["--json", "--csv", csv.to_str().unwrap()]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&report["requests"], &report["errors"]), (&2000.into(), &0.into()));
+    assert_eq!(report["service_ns"]["samples"], 2000);
+    assert_eq!(report["statuses"]["301"], 2000);
+    assert_eq!(report["connections"]["opened"], 7);
+    assert_eq!((&report["plan"]["processes"], &report["plan"]["threads"]), (&3.into(), &3.into()));
+    let rows = std::fs::read_to_string(&csv).unwrap();
+    let sent =
+        rows.lines().skip(1).map(|row| row.split(',').nth(3).unwrap().parse::<u64>().unwrap());
+    assert_eq!(sent.sum::<u64>(), 2000, "{rows}");
+
+    let output =
+        load(&[&arguments[..], &["--rate", "2000", "--expect-location", "/wrong"]].concat());
+    assert_eq!(output.status.code(), Some(1), "{}", err(&output));
+    let text = out(&output);
+    assert!(
+        text.contains("\n7 connections, keep-alive, 3 threads in 3 processes, open loop"),
+        "{text}"
+    );
+    assert!(text.contains("\nwrong answers   2,000\n"), "{text}");
+
+    // One process that cannot do it is reason enough, and is told once.
+    let nobody = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
+    let output = load(&[&format!("http://{nobody}/"), "--processes", "2", "-n", "10"]);
+    assert_eq!((output.status.code(), out(&output)), (Some(2), ""));
+    assert!(
+        err(&output).starts_with(&format!("milepost: cannot connect to {nobody}: ")),
+        "{}",
+        err(&output)
+    );
+    assert_eq!(err(&output).lines().count(), 1, "{}", err(&output));
+    let output = load(&[&url, "--processes", "5", "-c", "2"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(err(&output).contains("5 processes need as many connections, and there are 2"));
+}
+
+#[test]
+fn a_signal_to_one_process_ends_all_with_a_report() {
+    let answered = Arc::new(AtomicU64::new(0));
+    let server = serve_counting(&answered);
+    let url = format!("http://{server}/test/7");
+    let child = start(&[&url, "-d", "10m", "--json", "--processes", "2"]);
+    let began = Instant::now();
+    while answered.load(SeqCst) < 100 && began.elapsed() < PATIENCE {
+        thread::sleep(Duration::from_millis(5));
+    }
+    interrupt(&child);
+    let output = wait(child);
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["ended"], "interrupted");
+    assert!(report["requests"].as_u64().is_some_and(|requests| requests >= 100), "{report}");
+}
+
+#[test]
+fn reports_are_compared() {
+    let server = serve();
+    let url = format!("http://{server}/test/7");
+    let runs = |arguments: &[&str]| {
+        let output = load(&[&[&*url, "-n", "300", "--json", "-c", "1"], arguments].concat());
+        out(&output).repeat(6)
+    };
+    let quick = file("quick.json", &runs(&[]));
+    let slow = file("slow.json", &runs(&["--rate", "1000"]));
+    let [quick, slow] = [&quick, &slow].map(|path| path.to_str().unwrap());
+    let output = load(&["compare", quick, slow]);
+    let text = out(&output);
+    assert!(text.starts_with(&format!("A  {quick}, 6 runs\nB  {slow}, 6 runs\n")), "{text}");
+    assert!(
+        text.contains("\ndoubt: the runs were not made alike: arrival is \"closed\" and "),
+        "{text}"
+    );
+    let output = load(&["compare", quick, quick, "--margin", "1", "--json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    let comparison: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(comparison["metrics"][0]["metric"], "requests_per_second");
+    assert_eq!(
+        (&comparison["metrics"][0]["ratio"], &comparison["metrics"][0]["verdict"]),
+        (&1.0.into(), &"same".into())
+    );
+    let output = load(&["compare", quick, "/nowhere"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(err(&output).starts_with("milepost: cannot read /nowhere: "), "{}", err(&output));
+}
+
+/// Asks for metrics.
+fn scrape(address: SocketAddr) -> String {
+    let mut socket = TcpStream::connect(address).unwrap();
+    socket.write_all(b"GET /metrics HTTP/1.1\r\nHost: h\r\n\r\n").unwrap();
+    let mut text = String::new();
+    socket.read_to_string(&mut text).unwrap();
+    text
+}
+
+#[test]
 fn ctrl_c_ends_the_run_and_prints_the_report() {
     let answered = Arc::new(AtomicU64::new(0));
     let server = serve_counting(&answered);

@@ -461,6 +461,46 @@ fn a_service_manager_hands_over_sockets_and_hears_of_the_server() {
     assert!(TcpStream::connect(address).is_ok());
 }
 
+#[test]
+fn metrics_have_an_address_of_their_own() {
+    let directory = directory();
+    let address = free_address();
+    write(&directory, "a.conf", &format!("Listen {address}\nRedirect 301 /a http://b.example/\n"));
+    let metrics = "127.0.0.1:0";
+    let server = Server::start(&[
+        "-d",
+        path(&directory),
+        "-f",
+        "a.conf",
+        "--metrics",
+        metrics,
+        "--workers",
+        "2",
+    ]);
+    let (_, rest) = server.announcement.split_once("metrics on http://").expect("an address");
+    let metrics = rest.strip_suffix("/metrics").expect("a path").parse().expect("an address");
+    for _ in 0..5 {
+        assert!(ask(address, "/a").starts_with("HTTP/1.1 301 "));
+    }
+    assert!(ask(address, "/metrics").starts_with("HTTP/1.1 404 "));
+    let hit = format!(
+        "\nmilepost_rule_hits_total{{file=\"{}\",line=\"2\"}} 5\n",
+        directory.path().join("a.conf").display()
+    );
+    let text = ask(metrics, "/metrics");
+    assert!(text.contains("\nContent-Type: text/plain; version=0.0.4"), "{text}");
+    assert!(text.contains("\nmilepost_requests_total{status=\"301\"} 5\n"), "{text}");
+    assert!(text.contains("\nmilepost_requests_total{status=\"404\"} 1\n"), "{text}");
+    assert!(text.contains(&hit), "{text}");
+    // Hits outlive the reload that rotates the logs.
+    server.signal("USR1");
+    server.next_line();
+    let text = ask(metrics, "/metrics");
+    assert!(text.contains(&hit), "{text}");
+    assert!(text.contains("\nmilepost_reloads_total{result=\"done\"} 1\n"), "{text}");
+    assert!(ask(metrics, "/").starts_with("HTTP/1.1 404 "));
+}
+
 /// A process that is killed when a test ends.
 struct Killed(Child);
 

@@ -19,8 +19,6 @@ mod log;
 mod macros;
 mod map;
 mod process;
-mod proxy;
-mod proxy_worker;
 mod reader;
 mod report;
 mod rewrite;
@@ -42,11 +40,9 @@ use crate::program::{
     DirConfig, Flags, Hosts, Map, Names, Override, Program, RewriteDir, RewriteOptions, Scope,
     Server,
 };
-use crate::proxy::{Backend, Balancer};
 use crate::settings::Settings;
 
 pub(crate) use alias::is_url;
-pub(crate) use proxy_worker::{after_scheme, balancer_name, begins};
 
 /// What to load.
 #[derive(Debug, Clone)]
@@ -106,9 +102,6 @@ pub(crate) fn build_htaccess(
         containers: Vec::new(),
         limits: Vec::new(),
         databases: Vec::new(),
-        backends: Vec::new(),
-        balancers: Vec::new(),
-        has_proxy: false,
     };
     let mut dir = DirDraft::default();
     let mut context = Context {
@@ -149,10 +142,6 @@ struct Builder<'o> {
     /// `<Limit>` that are being read.
     limits: Vec<crate::program::Limit>,
     databases: Vec<Database>,
-    backends: Vec<Backend>,
-    balancers: Vec<Balancer>,
-    /// A directive of the proxy was met.
-    has_proxy: bool,
 }
 
 /// A server while its directives are read.
@@ -165,7 +154,6 @@ struct ServerDraft {
     rewrite_options: Option<RewriteOptions>,
     maps: HashMap<Box<[u8]>, Arc<Map>>,
     database: map::DatabaseDraft,
-    proxy: proxy::ProxyDraft,
     merge_slashes: Option<bool>,
     recursion_max: Option<(u32, u32)>,
     sections: sections::SectionLists,
@@ -228,9 +216,6 @@ impl<'o> Builder<'o> {
             containers: Vec::new(),
             limits: Vec::new(),
             databases: Vec::new(),
-            backends: Vec::new(),
-            balancers: Vec::new(),
-            has_proxy: false,
         }
     }
 
@@ -261,23 +246,7 @@ impl<'o> Builder<'o> {
         map::mark_programs(&mut programs, &servers);
         let databases = std::mem::take(&mut self.databases);
         let lookup = self.lookup;
-        let loaded = names.modules.iter().any(|module| module == b"proxy_module");
-        let proxies = loaded || self.has_proxy;
-        let backends = std::mem::take(&mut self.backends);
-        let balancers = std::mem::take(&mut self.balancers);
-        Some(Program {
-            pool,
-            settings,
-            servers,
-            hosts,
-            names,
-            lookup,
-            programs,
-            databases,
-            proxies,
-            backends,
-            balancers,
-        })
+        Some(Program { pool, settings, servers, hosts, names, lookup, programs, databases })
     }
 
     /// A path of the configuration, made absolute.

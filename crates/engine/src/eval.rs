@@ -23,7 +23,6 @@ mod identity;
 mod if_walk;
 mod logged;
 mod map;
-mod proxy;
 mod rewrite;
 mod section_alias;
 mod table;
@@ -41,7 +40,6 @@ use milepost_pcre::Matcher;
 pub(crate) use self::table::Table;
 pub(crate) use alias::covers;
 pub use logged::Logged;
-pub use proxy::{ProxiedAnswer, Suspended};
 
 use self::conclude::{Answer, Why};
 use crate::decision::{Decision, Outcome, Place, Rule};
@@ -60,13 +58,9 @@ use crate::trace::{Directive, Event, Step};
 pub struct Scratch {
     work: Work,
     hop: Hop,
-    host: Vec<u8>,
+    host: target::Host,
     /// The number of the server that the request was for.
     server: usize,
-    /// What [`Run`] knew at the end, for a decision that goes on later.
-    has_first: bool,
-    redirects: u32,
-    rule: Option<(Place, Option<Arc<Pool>>)>,
 }
 
 /// What all phases share.
@@ -141,12 +135,6 @@ struct Hop {
     as_get: bool,
     /// `END` was met: no more rewriting.
     rewriting_ended: bool,
-    /// `filename` is `proxy:` and the URL of another server.
-    proxied: bool,
-    /// The URL is to be sent as it is.
-    raw_url: bool,
-    /// The query string does not go along.
-    no_query: bool,
     /// Per-directory rewriting sent the request to its own file once; it must not do so again.
     context: Option<Context>,
 }
@@ -177,12 +165,7 @@ impl Hop {
         self.repeats = false;
         self.as_get = false;
         self.rewriting_ended = false;
-        self.forget_proxy();
         self.context = None;
-    }
-
-    fn forget_proxy(&mut self) {
-        (self.proxied, self.raw_url, self.no_query) = (false, false, false);
     }
 
     /// Makes this a copy of `other`.
@@ -203,9 +186,6 @@ impl Hop {
         self.subrequest = other.subrequest;
         self.as_get = other.as_get;
         self.rewriting_ended = other.rewriting_ended;
-        self.proxied = other.proxied;
-        self.raw_url = other.raw_url;
-        self.no_query = other.no_query;
         self.context.clone_from(&other.context);
     }
 
@@ -224,8 +204,6 @@ enum End {
     Status(u16),
     /// The file at `Hop::filename`.
     File,
-    /// The URL at `Hop::filename`, of another server.
-    Proxy,
     /// The methods of the target.
     Options,
     /// `OPTIONS *`: nothing but that the server is there.
@@ -275,9 +253,8 @@ pub(crate) fn decide<'s>(
     scratch: &'s mut Scratch,
 ) -> Decision<'s> {
     scratch.work.maps.start();
-    let Scratch { work, hop, host, server, .. } = scratch;
+    let Scratch { work, hop, host, server } = scratch;
     hop.reset();
-    host.clear();
     work.request.clear();
     work.always.clear();
     work.cookies.clear();
@@ -294,6 +271,7 @@ pub(crate) fn decide<'s>(
             (&b""[..], None, None, None)
         }
     };
+    let host = &host.name[..];
     let number = identity::select(program, request.local, host, path);
     *server = number;
     hop.set_args(args);
@@ -325,74 +303,8 @@ pub(crate) fn decide<'s>(
         }
     };
     let answer = run.finish(hop, answer);
-    let Run { rule, .. } = run;
-    if let Answer::Proxy(_) = answer {
-        scratch.has_first = run.has_first;
-        scratch.redirects = run.redirects;
-        scratch.rule.clone_from(&rule);
-    }
-    decision(program, number, &mut scratch.work, &scratch.hop, answer, rule)
-}
-
-/// Goes on with the decision that `scratch` holds.
-fn go_on<'s>(
-    program: &'s Program,
-    request: &Request<'_>,
-    outside: &dyn Outside,
-    scratch: &'s mut Scratch,
-    then: impl FnOnce(&mut Run<'_>, &mut Hop) -> Answer,
-) -> Decision<'s> {
-    let Scratch { work, hop, host, server, has_first, redirects, rule } = scratch;
-    let number = *server;
-    work.maps.start();
-    work.seen.start();
-    work.seen.stop();
-    let mut spare = Vec::new();
-    let parsed = target::parse(request, program.settings.request_line_bytes_max, &mut spare);
-    let (host_port, authority) = match parsed {
-        Ok(target::Target::Path { port, authority, .. }) => (port, authority),
-        _ => (None, None),
-    };
-    let config = hop.config.as_deref().unwrap_or(&program.servers[number].base);
-    let naming = config.naming;
-    let mut run = Run {
-        program,
-        server: &program.servers[number],
-        server_number: number as u32,
-        request,
-        outside,
-        host,
-        host_port,
-        authority,
-        naming,
-        work,
-        rule: rule.take(),
-        has_first: *has_first,
-        redirects: *redirects,
-        subrequests: 0,
-    };
-    let answer = then(&mut run, hop);
-    let Run { rule, .. } = run;
-    if let Answer::Proxy(_) = answer {
-        scratch.has_first = run.has_first;
-        scratch.redirects = run.redirects;
-        scratch.rule.clone_from(&rule);
-    }
-    decision(program, number, &mut scratch.work, &scratch.hop, answer, rule)
-}
-
-/// What the answer looks like from outside.
-fn decision<'s>(
-    program: &'s Program,
-    number: usize,
-    work: &'s mut Work,
-    hop: &'s Hop,
-    answer: Answer,
-    rule: Option<(Place, Option<Arc<Pool>>)>,
-) -> Decision<'s> {
-    let (place, text) = rule.map_or((None, None), |(place, text)| (Some(place), text));
+    let (place, text) = run.rule.map_or((None, None), |(place, text)| (Some(place), text));
     work.rule_text = text;
-    let work = &*work;
     let pool = work.rule_text.as_deref().unwrap_or(&program.pool);
     let rule = place.map(|place| Rule { pool, place });
     let outcome = match answer {
@@ -400,8 +312,6 @@ fn decision<'s>(
         Answer::Status(status) => Outcome::Status(status),
         Answer::Text(status) => Outcome::Text { status, text: &work.answer },
         Answer::File(status) => Outcome::File { status, path: &hop.filename },
-        Answer::Passed(status) => Outcome::Passed(status),
-        Answer::Proxy(status) => Outcome::Proxy(proxy::proxied(program, number, work, hop, status)),
         // A rule can leave its status to a request that it then lets go on.
         Answer::Options | Answer::Server => Outcome::Status(hop.status),
     };
@@ -410,7 +320,9 @@ fn decision<'s>(
 
 /// Whether a field value holds what it must not: control bytes other than a tab.
 fn has_control(value: &[u8]) -> bool {
-    value.iter().any(|&byte| (byte < b' ' && byte != b'\t') || byte == 0x7f)
+    // A fold without an early end, so that the compiler makes vector code of it.
+    let bad = |byte: u8| ((byte < b' ') & (byte != b'\t')) | (byte == 0x7f);
+    value.iter().fold(false, |found, &byte| found | bad(byte))
 }
 
 impl Scratch {
@@ -433,6 +345,10 @@ impl<'r> Run<'r> {
         hop.uri.clear();
         if path == b"*" {
             hop.uri.push(b'*');
+            return Ok(());
+        }
+        if path::is_plain(path) {
+            hop.uri.extend_from_slice(path);
             return Ok(());
         }
         let mut normal = self.take_buffer();
@@ -490,18 +406,6 @@ impl<'r> Run<'r> {
             // A server that sends requests back helps only those who read what is not theirs.
             return Err(End::Status(405));
         }
-        if hop.proxied {
-            let config = self.proxy_config(hop);
-            hop.config = config.shared();
-            self.naming = config.get().naming;
-            self.set_env_of_sections(hop, &config);
-            self.check_access(hop, &config)?;
-            self.canonical_proxy_url(hop, &config).map_err(End::Status)?;
-            return match self.fixups(hop, &config) {
-                Some(end) => Err(end),
-                None => Ok(false),
-            };
-        }
         let config = self.map_to_storage(hop).map_err(End::Status)?;
         self.add_vary(hop);
         hop.config = config.shared();
@@ -536,10 +440,6 @@ impl<'r> Run<'r> {
                 hop.status = if matches!(done, Translated::End(_)) { 200 } else { hop.status };
                 return done;
             }
-        }
-        match self.translate_proxy(hop, config) {
-            Translated::Declined => {}
-            done => return done,
         }
         match self.translate_alias(hop, config) {
             Translated::Declined => {}
@@ -617,7 +517,7 @@ impl<'r> Run<'r> {
             return Some(end);
         }
         self.set_fixed_env(hop, config);
-        let end = if hop.proxied { None } else { self.fixup_directory(hop, config) };
+        let end = self.fixup_directory(hop, config);
         if end.is_none() {
             self.edit_request(hop, config);
         }
@@ -641,7 +541,6 @@ impl<'r> Run<'r> {
         self.note(None, |_| Event::InternalRedirect { target: target.clone() });
         let (path, args) = target::split_query(&target);
         hop.set_args(args);
-        hop.forget_proxy();
         hop.filename.clear();
         hop.path_info.clear();
         hop.kind = None;
@@ -683,9 +582,6 @@ impl<'r> Run<'r> {
     /// Source: httpd 2.4.71 `server/core.c`, `default_handler`.
     fn handle(&self, hop: &mut Hop, takes_path_info: bool) -> End {
         hop.is_handled = true;
-        if hop.proxied {
-            return End::Proxy;
-        }
         match self.method(hop) {
             b"GET" | b"HEAD" | b"POST" => match hop.kind {
                 Some(FileKind::File(_)) if hop.path_info.is_empty() || takes_path_info => End::File,

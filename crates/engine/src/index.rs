@@ -6,6 +6,7 @@
 //! A lookup is a few hash probes and one walk down a trie, however many rules there are. The index may
 //! name a rule that does not match; it never leaves out one that does.
 
+mod exact;
 mod postings;
 mod strings;
 mod trie;
@@ -13,6 +14,7 @@ mod trie;
 use crate::pattern::Reach;
 use crate::pool::{Pool, Str};
 
+use exact::Exact;
 use postings::{Cursor, List, Postings};
 use strings::Strings;
 
@@ -88,9 +90,11 @@ pub(crate) struct Index {
     lookup: Lookup,
     len: u32,
     postings: Postings,
-    paths: Strings,
+    paths: Exact,
     /// For each [`Subject`], case-sensitive and folded.
     subjects: [[Strings; 2]; 4],
+    /// Whether there is any rule for each.
+    is_used: [[bool; 2]; 4],
     always: List,
 }
 
@@ -130,17 +134,18 @@ impl Index {
         if lookup == Lookup::Scan {
             return index;
         }
-        index.reserve(filings);
+        index.reserve(pool, filings);
         let frequencies = Frequencies::count(pool, filings);
-        for (filing, rule) in filings.iter().zip(0..) {
+        // Lists are made from their ends.
+        for (filing, rule) in filings.iter().zip(0..filings.len() as u32).rev() {
             match filing {
                 Filing::Follower => {}
                 Filing::Path(path) => {
-                    index.paths.add(pool, *path, Reach::Exact, rule, &mut index.postings);
+                    index.paths.add(pool.get(*path), rule, &mut index.postings);
                 }
                 Filing::Handle(_) | Filing::Handles(_) => {
                     match frequencies.rarest(pool, filing.handles()) {
-                        None => index.postings.push(&mut index.always, rule),
+                        None => index.postings.push_front(&mut index.always, rule),
                         Some(handle) => {
                             let folded = usize::from(handle.folded);
                             let strings = &mut index.subjects[handle.subject as usize][folded];
@@ -152,30 +157,37 @@ impl Index {
                 }
             }
         }
-        for strings in index.subjects.iter_mut().flatten() {
+        for (strings, is_used) in
+            index.subjects.iter_mut().flatten().zip(index.is_used.iter_mut().flatten())
+        {
             strings.seal(pool);
+            *is_used = !strings.is_empty();
         }
         index
     }
 
-    /// Makes room for the exact keys that come, so that the tables need not grow step by step.
-    fn reserve(&mut self, filings: &[Filing]) {
+    /// Makes room for the keys that come, so that the tables need not grow step by step.
+    fn reserve(&mut self, pool: &Pool, filings: &[Filing]) {
         let mut paths = 0;
-        let mut exact = [[0; 2]; 4];
+        let mut counts = [[(0, 0); 2]; 4];
         for filing in filings {
             match filing {
                 Filing::Path(_) => paths += 1,
-                Filing::Handle(Handle { subject, keys: Keys::One((_, Reach::Exact)), folded }) => {
-                    exact[*subject as usize][usize::from(*folded)] += 1;
+                Filing::Handle(Handle { subject, keys, folded }) => {
+                    let (exact, cuts) = &mut counts[*subject as usize][usize::from(*folded)];
+                    for &(text, reach) in keys.as_slice() {
+                        *exact += usize::from(reach == Reach::Exact);
+                        *cuts += usize::from(Strings::is_cut(pool, text, reach));
+                    }
                 }
                 _ => {}
             }
         }
-        self.postings.reserve(filings.len());
         self.paths.reserve(paths);
-        for (strings, count) in self.subjects.iter_mut().flatten().zip(exact.into_iter().flatten())
+        for (strings, (exact, cuts)) in
+            self.subjects.iter_mut().flatten().zip(counts.into_iter().flatten())
         {
-            strings.reserve(count);
+            strings.reserve(exact, cuts);
         }
     }
 
@@ -194,20 +206,23 @@ impl Index {
         }
         cursor.add(self.always);
         if !self.paths.is_empty() {
-            self.find_paths(pool, input, merged, cursor);
+            self.find_paths(input, merged, cursor);
         }
-        for (number, [plain, caseless]) in self.subjects.iter().enumerate() {
-            if plain.is_empty() && caseless.is_empty() {
+        for (number, is_used) in self.is_used.iter().enumerate() {
+            if *is_used == [false, false] {
                 continue;
             }
+            let [plain, caseless] = &self.subjects[number];
             let mut value = input;
             if number != Subject::Input as usize {
                 merged.clear();
                 values.value(SUBJECTS[number], merged);
                 value = merged;
             }
-            plain.find(pool, value, cursor);
-            if !caseless.is_empty() {
+            if is_used[0] {
+                plain.find(pool, value, cursor);
+            }
+            if is_used[1] {
                 folded.clear();
                 folded.extend(value.iter().map(u8::to_ascii_lowercase));
                 caseless.find(pool, folded, cursor);
@@ -229,20 +244,24 @@ impl Index {
     }
 
     /// Looks up every place where the path can be cut: `/docs` ends before a slash, `/docs/` after it.
-    fn find_paths(&self, pool: &Pool, input: &[u8], merged: &mut Vec<u8>, cursor: &mut Cursor) {
-        let mut path = input;
-        if memchr::memmem::find(input, b"//").is_some() {
-            merge_slashes(input, merged);
-            path = merged;
-        }
-        for slash in memchr::memchr_iter(b'/', path) {
-            if slash > 0 {
-                cursor.add(self.paths.exact(pool, &path[..slash]));
+    fn find_paths(&self, input: &[u8], merged: &mut Vec<u8>, cursor: &mut Cursor) {
+        let mut previous = 0;
+        for (at, &byte) in input.iter().enumerate() {
+            if byte == b'/' {
+                if previous == b'/' {
+                    merge_slashes(input, merged);
+                    // What the cuts up to here have is called up again, which does not matter.
+                    return self.find_paths(merged, &mut Vec::new(), cursor);
+                }
+                if at > 0 {
+                    cursor.add(self.paths.get(&input[..at]));
+                }
+                cursor.add(self.paths.get(&input[..=at]));
             }
-            cursor.add(self.paths.exact(pool, &path[..=slash]));
+            previous = byte;
         }
-        if !path.is_empty() && path.last() != Some(&b'/') {
-            cursor.add(self.paths.exact(pool, path));
+        if !input.is_empty() && previous != b'/' {
+            cursor.add(self.paths.get(input));
         }
     }
 }

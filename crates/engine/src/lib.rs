@@ -20,7 +20,6 @@ mod outside;
 mod pattern;
 mod pool;
 mod program;
-mod proxy;
 mod request;
 mod response;
 mod settings;
@@ -32,7 +31,7 @@ mod wildcard;
 pub use build::LoadOptions;
 pub use decision::{Decision, Outcome, Rule};
 pub use diagnostic::{Diagnostic, Severity};
-pub use eval::{Logged, ProxiedAnswer, Scratch, Suspended};
+pub use eval::{Logged, Scratch};
 pub use helper::{Database, Driver, MapProgram};
 pub use index::Lookup;
 pub use log::{
@@ -40,12 +39,8 @@ pub use log::{
     LogUnit, LogWhat,
 };
 pub use outside::{FileKind, Outside, Stamp};
-pub use proxy::{
-    Backend, Balancer, BalancerMethod, ChangedFields, Member, MemberStatus, Proxied, ProxyTo,
-    Upgrade, Via,
-};
 pub use request::{Fields, NoFields, Request, Scheme, Version};
 pub use response::AddedFields;
 pub use settings::{Listen, ReadTimeout, Settings};
-pub use site::{Loaded, Site};
+pub use site::{Loaded, Site, SourceFile};
 pub use trace::{Directive, Event, Step};

@@ -1,9 +1,11 @@
 //! A regular expression of a rule: matched by comparing bytes where that is the same, else by PCRE2.
 //!
-//! Most patterns of real rule sets are literals in disguise (`^/a\.html$`, `^/a/?$`, `^/a/(.*)$`). They
-//! are recognised once, at load; only the others are ever compiled, and not before they are first tried.
+//! Most patterns of real rule sets are literals in disguise (`^/a\.html$`, `^/a/(.*)$`) or need no
+//! backtracking (`^/a/([^/]+)/?$`). They are recognised once, at load; only the others are ever compiled, and
+//! not before they are first tried.
 
 mod analyze;
+mod walk;
 
 use std::sync::OnceLock;
 
@@ -35,6 +37,8 @@ enum Shape {
     PrefixAndRest(Str),
     /// A literal anywhere.
     Contains(Str),
+    /// A sequence that needs no backtracking.
+    Walk,
     /// Anything else.
     Other,
 }
@@ -50,11 +54,11 @@ impl Pattern {
         case: Case,
     ) -> Result<(Pattern, Option<Handle>), CompileError> {
         let facts = analyze::analyze(pool.get(text));
-        if !facts.valid {
+        let shape = Shape::of(pool, text, case, &facts);
+        if !facts.valid && shape != Shape::Walk {
             // Compiled once to see that it compiles; kept only when it is tried.
             Regex::without_jit(pool.get(text), case)?;
         }
-        let shape = Shape::of(pool, text, case, &facts);
         let handle = handle(pool, text, shape, case, facts);
         Ok((Pattern { text, shape, case, regex: OnceLock::new() }, handle))
     }
@@ -84,6 +88,7 @@ impl Pattern {
                 let at = memchr::memmem::find(subject, pool.get(literal));
                 at.map(|at| Captures::of(&[(at, at + literal.len())]))
             }
+            Shape::Walk => walk::find(pool.get(self.text), subject),
             Shape::Other => {
                 let compile = || Regex::new(pool.get(self.text), self.case).ok().map(Box::new);
                 match self.regex.get_or_init(compile) {
@@ -103,7 +108,7 @@ impl Pattern {
                 Some((literal, Reach::Prefix))
             }
             Shape::Contains(literal) => Some((literal, Reach::Contains)),
-            Shape::Other => None,
+            Shape::Walk | Shape::Other => None,
         }
     }
 
@@ -117,7 +122,8 @@ impl Pattern {
 
 /// What a string must have for the pattern to match.
 fn handle(pool: &mut Pool, text: Str, shape: Shape, case: Case, facts: Facts) -> Option<Handle> {
-    let pattern = if shape == Shape::Other { pool.get(text).to_vec() } else { Vec::new() };
+    let is_regex = matches!(shape, Shape::Walk | Shape::Other);
+    let pattern = if is_regex { pool.get(text).to_vec() } else { Vec::new() };
     let folded = facts.folded || case == Case::Insensitive;
     let keys = match shape {
         // The literal is in the pool already.
@@ -129,7 +135,7 @@ fn handle(pool: &mut Pool, text: Str, shape: Shape, case: Case, facts: Facts) ->
             Keys::One((literal, Reach::Contains))
         }
         Shape::Contains(_) => return None,
-        Shape::Other => {
+        Shape::Walk | Shape::Other => {
             let mut store = |mut key: Key| {
                 if folded {
                     key.literal.make_ascii_lowercase();
@@ -149,10 +155,12 @@ fn handle(pool: &mut Pool, text: Str, shape: Shape, case: Case, facts: Facts) ->
 
 impl Shape {
     fn of(pool: &mut Pool, text: Str, case: Case, facts: &Facts) -> Shape {
-        let Some(tail) = facts.tail else { return Shape::Other };
         if case == Case::Insensitive {
             return Shape::Other;
         }
+        let Some(tail) = facts.tail else {
+            return if walk::is_walkable(pool.get(text)) { Shape::Walk } else { Shape::Other };
+        };
         // The literal usually stands in the pattern as it is, and is then not stored again.
         let literal = match &facts.unescaped {
             Some(literal) => pool.add(literal),
@@ -181,7 +189,8 @@ mod tests {
         check("^/a/(.*)", |shape| matches!(shape, Shape::PrefixAndRest(_)));
         check("^/a", |shape| matches!(shape, Shape::Prefix(_)));
         check("/test/1", |shape| matches!(shape, Shape::Contains(_)));
-        check("^/a/?$", |shape| shape == Shape::Other);
+        check("^/a/?$", |shape| shape == Shape::Walk);
+        check("^/a/([^/]+)/(.*)$", |shape| shape == Shape::Walk);
         check("^/a.b$", |shape| shape == Shape::Other);
     }
 

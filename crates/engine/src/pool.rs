@@ -83,6 +83,11 @@ impl Pool {
         &self.files[file as usize].text
     }
 
+    /// The number of files.
+    pub(crate) fn files(&self) -> u32 {
+        self.files.len() as u32
+    }
+
     /// Returns file and line (from 1) of a place. Costs a pass over the file.
     pub(crate) fn describe(&self, place: Place) -> (PathBuf, u32) {
         let (line, _, _) = self.tree(place.file).position(place.offset as usize);

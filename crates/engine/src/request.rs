@@ -30,6 +30,11 @@ pub trait Fields {
     /// Returns how many field lines are called `name` (any case).
     fn count(&self, name: &str) -> usize;
 
+    /// Returns how many field lines are called `name` (any case), and what [`Fields::value`] says.
+    fn counted(&self, name: &str) -> (usize, Option<Cow<'_, [u8]>>) {
+        (self.count(name), self.value(name))
+    }
+
     /// Returns the name of field line `number`, counted from 0; `None` when there are no more.
     fn name(&self, number: usize) -> Option<&str>;
 }
@@ -69,6 +74,15 @@ impl Fields for [(&str, &[u8])] {
 
     fn count(&self, name: &str) -> usize {
         self.iter().filter(|(field, _)| field.eq_ignore_ascii_case(name)).count()
+    }
+
+    fn counted(&self, name: &str) -> (usize, Option<Cow<'_, [u8]>>) {
+        let mut same = self.iter().filter(|(field, _)| field.eq_ignore_ascii_case(name));
+        let first = same.next().map(|&(_, value)| Cow::Borrowed(value));
+        match same.count() {
+            0 => (usize::from(first.is_some()), first),
+            more => (1 + more, self.value(name)),
+        }
     }
 
     fn name(&self, number: usize) -> Option<&str> {

@@ -1,5 +1,9 @@
 //! A compiled configuration, ready to answer.
 
+use std::path::Path;
+
+use milepost_syntax::Tree;
+
 use crate::build::{self, LoadOptions};
 use crate::decision::Decision;
 use crate::diagnostic::Diagnostic;
@@ -8,7 +12,6 @@ use crate::helper::{Database, MapProgram};
 use crate::lint;
 use crate::outside::Outside;
 use crate::program::Program;
-use crate::proxy::{Backend, Balancer};
 use crate::request::Request;
 use crate::settings::Settings;
 
@@ -16,6 +19,32 @@ use crate::settings::Settings;
 #[derive(Debug)]
 pub struct Site {
     program: Program,
+}
+
+/// A file that a site was read from.
+#[derive(Debug, Clone, Copy)]
+pub struct SourceFile<'s> {
+    path: &'s Path,
+    tree: &'s Tree,
+}
+
+impl<'s> SourceFile<'s> {
+    /// Its name.
+    pub fn path(&self) -> &'s Path {
+        self.path
+    }
+
+    /// Its text.
+    pub fn text(&self) -> &'s [u8] {
+        self.tree.source()
+    }
+
+    /// Where in the text a directive begins, by the second half of [`Rule::id`].
+    ///
+    /// [`Rule::id`]: crate::Rule::id
+    pub fn offset(&self, id: u32) -> usize {
+        self.tree.source_offset(id as usize)
+    }
 }
 
 /// What came of a load.
@@ -39,6 +68,15 @@ impl Site {
         lint::lint(&self.program)
     }
 
+    /// The files that the site was read from; the number of one is the first half of [`Rule::id`].
+    ///
+    /// [`Rule::id`]: crate::Rule::id
+    pub fn files(&self) -> impl Iterator<Item = SourceFile<'_>> {
+        let pool = &self.program.pool;
+        (0..pool.files())
+            .map(|number| SourceFile { path: pool.path(number), tree: pool.tree(number) })
+    }
+
     pub(crate) fn program(&self) -> &Program {
         &self.program
     }
@@ -56,16 +94,6 @@ impl Site {
     /// The databases that `dbd:` maps ask, one for each server.
     pub fn databases(&self) -> &[Database] {
         &self.program.databases
-    }
-
-    /// The servers behind this one, by number.
-    pub fn backends(&self) -> &[Backend] {
-        &self.program.backends
-    }
-
-    /// The balancers, by number.
-    pub fn balancers(&self) -> &[Balancer] {
-        &self.program.balancers
     }
 
     /// Decides what Apache would answer. Allocates nothing once `scratch` has grown to the requests

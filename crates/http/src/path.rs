@@ -57,7 +57,7 @@ pub fn normalize(
     if path.first() != Some(&b'/') {
         return Err(BadPath::Malformed);
     }
-    if is_normal(path) {
+    if is_plain(path) {
         out.extend_from_slice(path);
         return Ok(());
     }
@@ -140,14 +140,16 @@ pub fn hex_pair(digits: &[u8]) -> Option<u8> {
     Some((digit(0)? * 16 + digit(1)?) as u8)
 }
 
-/// Tells whether nothing in `path` needs a closer look: no escape, no `//`, no segment with a dot first.
-fn is_normal(path: &[u8]) -> bool {
-    let mut previous = 0;
-    for &byte in path {
-        if byte == b'%' || previous == b'/' && (byte == b'/' || byte == b'.') {
+/// Tells whether there is nothing to normalise or to decode in an absolute path: no escape, no `//`, no
+/// segment with a dot first.
+pub fn is_plain(path: &[u8]) -> bool {
+    let Some((b'/', rest)) = path.split_first() else { return false };
+    let mut after_slash = true;
+    for &byte in rest {
+        if byte == b'%' || after_slash && (byte == b'/' || byte == b'.') {
             return false;
         }
-        previous = byte;
+        after_slash = byte == b'/';
     }
     true
 }

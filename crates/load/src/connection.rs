@@ -65,6 +65,8 @@ pub(crate) struct Exchange {
     pub(crate) written: usize,
     /// When it was meant to be sent.
     pub(crate) intended: u64,
+    /// Since when its connection could have sent it; 0 if that had to be opened for it.
+    pub(crate) ready: u64,
     /// When its connection was opened, if it had to be; 0 otherwise.
     pub(crate) opened: u64,
     /// When it was sent, by the socket that it is on now; 0 before.

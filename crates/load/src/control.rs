@@ -1,18 +1,22 @@
 //! The wires between a run and whoever started it: stop early, watch progress.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, SystemTime};
+
+use crate::interval::{Counts, Interval, Intervals};
 
 /// Shared by the caller and the worker threads. Workers look at it about ten times a second and
 /// add to it about as often, so it costs the run nothing.
 #[derive(Debug, Default)]
 pub struct Control {
     stop: Arc<AtomicBool>,
-    measuring: AtomicBool,
+    measuring_since: OnceLock<SystemTime>,
     sent: AtomicU64,
     answered: AtomicU64,
     wrong: AtomicU64,
     errors: AtomicU64,
+    intervals: Option<Intervals>,
 }
 
 /// How far the measured part has come, a tenth of a second old at most.
@@ -43,6 +47,44 @@ impl Control {
         Self { stop: flag, ..Self::default() }
     }
 
+    /// The same, and keeps what happened in each interval of the length `every`, a multiple of a tenth of a
+    /// second, for [`Control::take_intervals`].
+    #[must_use]
+    pub fn watching(self, every: Duration) -> Self {
+        Self { intervals: Some(Intervals::new(every)), ..self }
+    }
+
+    /// Takes the intervals of the measured part that are complete and were not taken yet. Whoever takes
+    /// none for long finds many of them merged.
+    #[must_use]
+    pub fn take_intervals(&self) -> Vec<Interval> {
+        self.intervals.as_ref().map(Intervals::take).unwrap_or_default()
+    }
+
+    /// Says how many other processes do the run, so that what they tell is put together here: each tells
+    /// its intervals with [`Control::add_interval`] and then [`Control::end_share`].
+    pub fn expect_shares(&self, shares: usize) {
+        if let Some(intervals) = &self.intervals {
+            intervals.expect(shares);
+        }
+    }
+
+    /// Adds an interval of share number `share`, whose measured part began at `began`.
+    pub fn add_interval(&self, share: usize, interval: &Interval, began: SystemTime) {
+        self.measuring_since.get_or_init(|| began);
+        self.add(interval.counts);
+        if let Some(intervals) = &self.intervals {
+            intervals.add_from(share, interval);
+        }
+    }
+
+    /// Share number `share` has told everything.
+    pub fn end_share(&self, share: usize) {
+        if let Some(intervals) = &self.intervals {
+            intervals.end(share);
+        }
+    }
+
     /// Asks the run to end now. It reports what it has measured so far.
     pub fn stop(&self) {
         self.stop.store(true, Relaxed);
@@ -58,7 +100,7 @@ impl Control {
     #[must_use]
     pub fn progress(&self) -> Progress {
         Progress {
-            measuring: self.measuring.load(Relaxed),
+            measuring: self.measuring_since.get().is_some(),
             sent: self.sent.load(Relaxed),
             answered: self.answered.load(Relaxed),
             wrong: self.wrong.load(Relaxed),
@@ -66,15 +108,26 @@ impl Control {
         }
     }
 
+    /// When the measured part began, if it has.
+    #[must_use]
+    pub fn measuring_since(&self) -> Option<SystemTime> {
+        self.measuring_since.get().copied()
+    }
+
     pub(crate) fn start_measuring(&self) {
-        self.measuring.store(true, Relaxed);
+        // The first of the workers says it for all.
+        self.measuring_since.get_or_init(SystemTime::now);
+    }
+
+    pub(crate) fn intervals(&self) -> Option<&Intervals> {
+        self.intervals.as_ref()
     }
 
     /// Adds what one worker counted since it last called this.
-    pub(crate) fn add(&self, sent: u64, answered: u64, wrong: u64, errors: u64) {
-        self.sent.fetch_add(sent, Relaxed);
-        self.answered.fetch_add(answered, Relaxed);
-        self.wrong.fetch_add(wrong, Relaxed);
-        self.errors.fetch_add(errors, Relaxed);
+    pub(crate) fn add(&self, counts: Counts) {
+        self.sent.fetch_add(counts.sent, Relaxed);
+        self.answered.fetch_add(counts.requests, Relaxed);
+        self.wrong.fetch_add(counts.wrong_answers, Relaxed);
+        self.errors.fetch_add(counts.errors, Relaxed);
     }
 }

@@ -107,5 +107,13 @@ pub(crate) fn empty_report() -> crate::report::Report {
     let record = crate::record::Record::new();
     let measured = crate::summary::Measured { record, length, cpu, cpu_max };
     let plan = crate::plan::Plan::new(Vec::new());
-    crate::summary::report(&plan, 1, None, measured, crate::report::Ended::Requests, None)
+    crate::summary::report(
+        &plan,
+        1,
+        crate::plan::Io::Epoll,
+        None,
+        measured,
+        crate::report::Ended::Requests,
+        None,
+    )
 }

@@ -2,14 +2,13 @@
 
 use std::io;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::endpoint::Endpoint;
-
 use crate::rate::RateError;
 
 /// Why a request ended without a complete answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum FailureKind {
@@ -105,6 +104,14 @@ pub enum RunError {
     /// A rate that no schedule can keep.
     #[error(transparent)]
     Rate(#[from] RateError),
+    /// Each process needs a connection.
+    #[error("{processes} processes need as many connections, and there are {connections}")]
+    Share {
+        /// Processes.
+        processes: usize,
+        /// Connections of the whole run.
+        connections: usize,
+    },
     /// A share that is none.
     #[error("the jitter must be a share from 0 to 1, not {0}")]
     Jitter(f64),
@@ -134,6 +141,9 @@ pub enum RunError {
         /// The last failure.
         source: io::Error,
     },
+    /// io_uring was asked for and cannot be used.
+    #[error("io_uring cannot be used here: {0}")]
+    Uring(String),
     /// A worker could not be set up, or lost its poll or timer.
     #[error("cannot run a worker")]
     Worker(#[source] io::Error),

@@ -13,11 +13,14 @@ mod clock;
 mod connection;
 mod control;
 mod deadlines;
+mod driver;
 pub mod dropin;
 mod endpoint;
 mod failure;
 mod head_fields;
+mod interval;
 mod keep;
+mod meter;
 mod observer;
 mod pacer;
 mod plan;
@@ -26,6 +29,7 @@ mod record;
 mod report;
 mod run;
 mod schedule;
+mod share;
 mod socket;
 mod stream;
 mod summary;
@@ -33,6 +37,7 @@ mod target;
 mod url;
 mod url_list;
 mod wire;
+mod wire_form;
 mod worker;
 
 pub use assertion::{Assertion, AssertionError, Verdict};
@@ -40,10 +45,11 @@ pub use browse::{Browsing, Login, REDIRECTS_MAX_DEFAULT};
 pub use control::{Control, Progress};
 pub use endpoint::Endpoint;
 pub use failure::{FailureKind, RunError};
+pub use interval::{Counts, Interval};
 pub use keep::{Keep, KeepContent};
 pub use observer::{Answered, Exchanged, Observer, Outcome};
 pub use plan::{
-    Arrival, CONNECTIONS_DEFAULT, Order, Persistence, Plan, Refusal, Spacing, Stop,
+    Arrival, CONNECTIONS_DEFAULT, Io, Order, Persistence, Plan, Refusal, Spacing, Stop,
     TIMEOUT_DEFAULT, TimeoutFrom, WarmUp,
 };
 pub use rate::{RATE_PER_SECOND_MAX, Rate, RateError, Stage};
@@ -51,7 +57,8 @@ pub use report::{
     AssertionOutcome, Bytes, Connections, Distributions, Ended, ErrorCount, Generator, Linger,
     PlanSummary, Report, Times, WarmUpCounts, Warning, WarningKind, WrongAnswer,
 };
-pub use run::{run, run_observed};
+pub use run::{run, run_observed, run_share};
+pub use share::{Share, ShareResult};
 pub use target::{Expectation, STATUS_WRONG_MIN, Target, Version};
 pub use url::{HttpUrl, UrlError, UrlErrorKind};
 pub use url_list::{ListedUrl, UrlListError, UrlListErrorKind, parse_url_list};

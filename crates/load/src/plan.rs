@@ -5,8 +5,11 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::browse::Browsing;
 use crate::rate::Rate;
+use crate::share::Share;
 use crate::target::Target;
 
 /// Connections when nothing else is asked for.
@@ -24,7 +27,7 @@ pub const TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
 /// use std::time::Duration;
 /// use milepost_load::{Arrival, Plan, Stop, Target};
 ///
-/// let address = "127.0.0.1:8080".parse().unwrap();
+/// let address: std::net::SocketAddr = "127.0.0.1:8080".parse().unwrap();
 /// let mut plan = Plan::new(vec![Target::new(address, "localhost:8080", "/test/1")]);
 /// plan.connections = 50;
 /// plan.arrival = Arrival::uniform(1_000.0);
@@ -61,6 +64,8 @@ pub struct Plan {
     /// Longest rest of a connection between an answer and its next request, in the closed loop. Each
     /// is drawn from zero to that with the same probability.
     pub pause_max: Duration,
+    /// How the sockets are reached.
+    pub io: Io,
     /// What is done with an answer beside checking it: follow a redirect, keep a cookie.
     pub browsing: Browsing,
     /// Local addresses that connections are opened from, one after the other. Empty leaves it to the
@@ -71,6 +76,8 @@ pub struct Plan {
     /// Leave the first connection that is used up open, to see when the server closes it, for this
     /// long after the run at most. Only with one request to a connection.
     pub linger_max: Option<Duration>,
+    /// Which share of all this is done by this process, when several do it together.
+    pub share: Share,
 }
 
 /// Order in which targets are requested.
@@ -177,6 +184,20 @@ pub enum Stop {
     RequestsEach(u64),
 }
 
+/// How a worker reaches its sockets. The checks and the report are the same.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Io {
+    /// io_uring where the kernel has it and allows it and the run is plain HTTP over TCP, readiness
+    /// elsewhere.
+    #[default]
+    Auto,
+    /// io_uring: all requests of a turn in one system call.
+    Uring,
+    /// Readiness: epoll or what the system has in its place.
+    Epoll,
+}
+
 /// From when the time counts that a request may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimeoutFrom {
@@ -215,10 +236,12 @@ impl Plan {
             timeout_from: TimeoutFrom::Request,
             refusal: Refusal::Retry,
             pause_max: Duration::ZERO,
+            io: Io::Auto,
             browsing: Browsing::default(),
             sources: Vec::new(),
             socket_buffer: None,
             linger_max: None,
+            share: Share::WHOLE,
         }
     }
 }

@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 
 use milepost_stats::histogram::Histogram;
+use serde::{Deserialize, Serialize};
 
 use crate::answer::Failure;
 use crate::failure::FailureKind;
+use crate::interval::Counts;
+use crate::meter::Recent;
 use crate::report::{Bytes, WrongAnswer};
 use crate::target::Target;
 
@@ -13,10 +16,10 @@ use crate::target::Target;
 pub(crate) const EXAMPLES_MAX: usize = 5;
 
 /// One more than the largest status that three digits can say.
-const STATUSES: usize = 1000;
+pub(crate) const STATUSES: usize = 1000;
 
 /// Counters and distributions.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Record {
     pub(crate) right: u64,
     pub(crate) wrong: u64,
@@ -24,11 +27,17 @@ pub(crate) struct Record {
     pub(crate) unanswered: u64,
     /// Requests that went out for the first time.
     pub(crate) sent: u64,
+    #[serde(with = "crate::wire_form::histogram")]
     pub(crate) service: Histogram,
+    #[serde(with = "crate::wire_form::histogram")]
     pub(crate) response: Histogram,
+    #[serde(with = "crate::wire_form::histogram")]
     pub(crate) first_byte: Histogram,
+    #[serde(with = "crate::wire_form::histogram")]
     pub(crate) connect: Histogram,
+    #[serde(with = "crate::wire_form::histogram")]
     pub(crate) lateness: Histogram,
+    #[serde(with = "crate::wire_form::counts")]
     pub(crate) statuses: Box<[u64; STATUSES]>,
     pub(crate) bytes: Bytes,
     pub(crate) opened: u64,
@@ -40,6 +49,9 @@ pub(crate) struct Record {
     /// With the index of their target.
     pub(crate) examples: Vec<(usize, WrongAnswer)>,
     pub(crate) failures: BTreeMap<FailureKind, (u64, String)>,
+    /// Times since they were told last, if anybody wants to be told.
+    #[serde(skip)]
+    pub(crate) recent: Option<Box<Recent>>,
 }
 
 /// Times of one right answer.
@@ -73,12 +85,24 @@ impl Record {
             busy_max: 0,
             examples: Vec::new(),
             failures: BTreeMap::new(),
+            recent: None,
         }
     }
 
     /// Complete answers.
     pub(crate) fn answered(&self) -> u64 {
         self.right + self.wrong
+    }
+
+    /// What is told while the run goes on.
+    pub(crate) fn counts(&self) -> Counts {
+        Counts {
+            sent: self.sent,
+            requests: self.answered(),
+            wrong_answers: self.wrong,
+            errors: self.errors,
+            bytes_received: self.bytes.received,
+        }
     }
 
     /// Whether an example of a wrong answer to `target` is wanted.
@@ -99,6 +123,10 @@ impl Record {
         self.service.record(sample.ended - sample.sent);
         self.response.record(sample.ended - sample.intended);
         self.first_byte.record(sample.first_byte - sample.sent);
+        if let Some(recent) = &mut self.recent {
+            recent.service.record(sample.ended - sample.sent);
+            recent.response.record(sample.ended - sample.intended);
+        }
     }
 
     /// A request that was given up at `now`, `sent` or not.
@@ -106,6 +134,12 @@ impl Record {
         self.response.record_censored(now.saturating_sub(intended));
         if let Some(sent) = sent {
             self.service.record_censored(now.saturating_sub(sent));
+        }
+        if let Some(recent) = &mut self.recent {
+            recent.response.record_censored(now.saturating_sub(intended));
+            if let Some(sent) = sent {
+                recent.service.record_censored(now.saturating_sub(sent));
+            }
         }
     }
 

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use milepost_stats::histogram::Histogram;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::assertion::Verdict;
 use crate::failure::FailureKind;
+use crate::plan::Io;
 use crate::rate::Stage;
 
 /// Result of one run. Sent requests = `requests` + `errors` + `unanswered`.
@@ -110,8 +111,10 @@ pub struct PlanSummary {
     pub urls: usize,
     /// Connections.
     pub connections: usize,
-    /// Threads.
+    /// Threads, of all processes.
     pub threads: usize,
+    /// Processes.
+    pub processes: usize,
     /// Whether connections are used for more than one request.
     pub keep_alive: bool,
     /// `closed`, or how the requests of an open loop lie: `uniform`, `jittered`, `poisson`.
@@ -160,7 +163,7 @@ pub struct Times {
 }
 
 /// Bytes on the wire above TCP.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bytes {
     /// Sent: heads and content.
     pub sent: u64,
@@ -187,7 +190,7 @@ pub struct Connections {
 }
 
 /// What a server did with a connection that it should have closed.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Linger {
     /// From the end of the answer to when the server closed, or to when nobody waited any longer.
     pub seconds: f64,
@@ -196,7 +199,7 @@ pub struct Linger {
 }
 
 /// One wrong answer.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WrongAnswer {
     /// Target URI.
     pub url: String,
@@ -222,6 +225,8 @@ pub struct ErrorCount {
 pub struct Generator {
     /// Worker threads.
     pub threads: usize,
+    /// How they reached their sockets; never [`Io::Auto`].
+    pub io: Io,
     /// CPU time of all workers in the measured part.
     pub cpu_seconds: f64,
     /// CPU time of the busiest worker over the length of the measured part; 1 is a whole core.
@@ -247,7 +252,7 @@ pub struct WarmUpCounts {
 }
 
 /// Why the run ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ended {
     /// The number of requests was reached.

@@ -11,13 +11,15 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::clock::{Clock, nanos};
 use crate::control::Control;
+use crate::driver;
 use crate::endpoint::Endpoint;
 use crate::failure::RunError;
 use crate::observer::Observer;
-use crate::plan::{Arrival, Plan, Refusal, Spacing, Stop, WarmUp};
+use crate::plan::{Arrival, Io, Plan, Refusal, Spacing, Stop, WarmUp};
 use crate::report::{Ended, Linger, Report};
 use crate::schedule::{Schedule, Sequence};
-use crate::summary::{self, Measured};
+use crate::share::ShareResult;
+use crate::summary::Measured;
 use crate::wire::Requests;
 use crate::worker::{End, Part, PartResult, Shared, Worker};
 
@@ -30,7 +32,7 @@ const OTHER_FILES: u64 = 64;
 /// ```no_run
 /// use milepost_load::{Control, Expectation, Plan, Stop, Target, run};
 ///
-/// let address = "127.0.0.1:8080".parse().unwrap();
+/// let address: std::net::SocketAddr = "127.0.0.1:8080".parse().unwrap();
 /// let target = Target::new(address, "localhost:8080", "/test/1")
 ///     .expect(Expectation::redirect(301, "http://localhost:8080/new/1"));
 /// let mut plan = Plan::new(vec![target]);
@@ -60,46 +62,77 @@ pub fn run_observed(
     start_run(plan, control, Some(observer))
 }
 
+/// Runs the share of `plan` that [`Plan::share`] says.
+///
+/// # Errors
+///
+/// As [`run`].
+pub fn run_share(plan: &Plan, control: &Control) -> Result<ShareResult, RunError> {
+    start_share(plan, control, None)
+}
+
 fn start_run(
     plan: &Plan,
     control: &Control,
     observer: Option<&dyn Observer>,
 ) -> Result<Report, RunError> {
+    let share = start_share(plan, control, observer)?;
+    ShareResult::report(plan, vec![share]).ok_or(RunError::Zero("shares"))
+}
+
+fn start_share(
+    plan: &Plan,
+    control: &Control,
+    observer: Option<&dyn Observer>,
+) -> Result<ShareResult, RunError> {
     check(plan)?;
     let requests = Requests::render(plan)?;
-    let threads = plan.threads.min(plan.connections);
-    allow_files(plan.connections as u64 * requests.origins().len() as u64 + threads as u64 * 2)?;
+    let share = plan.share;
+    let (connections, before) = share.of_total(plan.connections as u64);
+    // At most the number of connections, so it fits. The same in every process, so that they agree
+    // on the numbers that each has of an open loop.
+    let threads = plan.threads.min(plan.connections / share.of);
+    allow_files(connections * requests.origins().len() as u64 + threads as u64 * 2)?;
 
     let keep = plan.browsing.keep(observer.map(Observer::keep).unwrap_or_default());
     let clock = Clock::start();
-    let shared = Shared { plan, requests: &requests, control, observer, keep, clock };
+    let io = driver::settle(plan, &requests)?;
+    let shared = Shared { plan, requests: &requests, control, observer, keep, clock, io };
+    let is_open_loop = plan.arrival.rate().is_some();
+    let own = |count| if is_open_loop { count } else { share.of_total(count).0 };
+    let sequence = |count| Sequence::new(count, threads * share.of);
     let parts = Parts {
         warm_up: match plan.warm_up {
             WarmUp::None => None,
-            WarmUp::Duration(length) => Some((Sequence::new(u64::MAX, threads), Some(length))),
-            WarmUp::Requests(count) => Some((Sequence::new(count, threads), None)),
+            WarmUp::Duration(length) => Some((sequence(u64::MAX), Some(length))),
+            WarmUp::Requests(count) => Some((sequence(own(count)), None)),
         },
         measured: match plan.stop {
-            Stop::Duration(length) => (Sequence::new(u64::MAX, threads), Some(length)),
-            Stop::Requests(count) => (Sequence::new(count, threads), None),
-            Stop::Either(count, length) => (Sequence::new(count, threads), Some(length)),
-            Stop::RequestsEach(_) => (Sequence::new(u64::MAX, threads), None),
+            Stop::Duration(length) => (sequence(u64::MAX), Some(length)),
+            Stop::Requests(count) => (sequence(own(count)), None),
+            Stop::Either(count, length) => (sequence(own(count)), Some(length)),
+            Stop::RequestsEach(_) => (sequence(u64::MAX), None),
         },
-        gate: Gate { barrier: Barrier::new(threads), opened: AtomicU64::new(0) },
+        gate: Gate { workers: threads, barrier: Barrier::new(threads), opened: AtomicU64::new(0) },
     };
+    if let Some(intervals) = control.intervals() {
+        intervals.expect(threads);
+    }
+    let (connections, before) = (connections as usize, before as usize);
     let workers = (0..threads)
         .map(|index| {
             // The first connections go to the first workers, one more each if it does not come out
             // even.
-            let slots = plan.connections / threads;
-            let rest = plan.connections % threads;
+            let slots = connections / threads;
+            let rest = connections % threads;
             let more = usize::from(index < rest);
-            Worker::new(&shared, index, index * slots + index.min(rest), slots + more)
+            let first = before + index * slots + index.min(rest);
+            Worker::new(&shared, index, first, slots + more)
         })
         .collect::<io::Result<Vec<_>>>()
         .map_err(RunError::Worker)?;
     let results = start(workers, &shared, &parts).map_err(RunError::Worker)?;
-    merge(plan, threads, results)
+    merge(plan, threads, io, results)
 }
 
 /// What the workers do one after the other, all together.
@@ -113,6 +146,7 @@ struct Parts {
 /// Lets all workers through at the same time.
 #[derive(Debug)]
 struct Gate {
+    workers: usize,
     barrier: Barrier,
     opened: AtomicU64,
 }
@@ -175,6 +209,8 @@ fn drive(
     parts: &Parts,
 ) -> io::Result<WorkerResult> {
     may_go.recv().map_err(|_| died())?;
+    // Number among those of all processes.
+    let index = shared.plan.share.index * parts.gate.workers + index;
     let seed = shared.plan.seed;
     let end = |start: u64, length: Option<Duration>| {
         length.map_or(u64::MAX, |length| start.saturating_add(nanos(length)))
@@ -188,7 +224,8 @@ fn drive(
         let ends = end(start, *length);
         let schedule = Schedule::new(&arrival, sequence, index, seed, start, ends);
         // What is outstanding at the end is waited for: it must not disturb what is measured.
-        let part = Part { schedule, cut_at: None, requests_each: u64::MAX, is_measured: false };
+        let part =
+            Part { schedule, start, cut_at: None, requests_each: u64::MAX, is_measured: false };
         (start, worker.run(part))
     });
     // Whatever happened, the others wait at the gate.
@@ -204,13 +241,19 @@ fn drive(
         Stop::RequestsEach(count) => count,
         _ => u64::MAX,
     };
-    let measured = worker.run(Part { schedule, cut_at, requests_each, is_measured: true })?;
+    let measured =
+        worker.run(Part { schedule, start, cut_at, requests_each, is_measured: true })?;
     let linger = worker.wait_for_lingering()?;
     let refusal = worker.into_refusal();
     Ok(WorkerResult { warm_up, measured: (start, measured), linger, refusal })
 }
 
-fn merge(plan: &Plan, threads: usize, results: Vec<WorkerResult>) -> Result<Report, RunError> {
+fn merge(
+    plan: &Plan,
+    threads: usize,
+    io: Io,
+    results: Vec<WorkerResult>,
+) -> Result<ShareResult, RunError> {
     let end = results.iter().map(|result| result.measured.1.end).max().unwrap_or(End::Done);
     let (mut warm_ups, mut measured, mut refusals) = (Vec::new(), Vec::new(), Vec::new());
     let mut linger = None;
@@ -233,11 +276,12 @@ fn merge(plan: &Plan, threads: usize, results: Vec<WorkerResult>) -> Result<Repo
         (End::Done, Stop::Duration(_)) => Ended::Duration,
         (End::Done, Stop::Either(count, _)) => {
             let sent: u64 = measured.iter().map(|(_, result)| result.record.sent).sum();
+            let (count, _) = plan.share.of_total(count);
             if sent < count { Ended::Duration } else { Ended::Requests }
         }
     };
     let Some(measured) = part(measured) else { return Err(RunError::Zero("threads")) };
-    Ok(summary::report(plan, threads, part(warm_ups), measured, ended, linger))
+    Ok(ShareResult { threads, io, warm_up: part(warm_ups), measured, ended, linger })
 }
 
 /// Merges what the workers recorded in one part. `None` when there was no such part.
@@ -250,13 +294,7 @@ fn part(results: Vec<(u64, PartResult)>) -> Option<Measured> {
             cpu: result.cpu,
             cpu_max: result.cpu,
         })
-        .reduce(|mut all, one| {
-            all.record.merge(one.record);
-            all.length = all.length.max(one.length);
-            all.cpu += one.cpu;
-            all.cpu_max = all.cpu_max.max(one.cpu_max);
-            all
-        })
+        .reduce(Measured::merge)
 }
 
 fn check(plan: &Plan) -> Result<(), RunError> {
@@ -267,6 +305,10 @@ fn check(plan: &Plan) -> Result<(), RunError> {
         if value == 0 {
             return Err(RunError::Zero(name));
         }
+    }
+    if plan.share.index >= plan.share.of || plan.share.of > plan.connections {
+        let (processes, connections) = (plan.share.of, plan.connections);
+        return Err(RunError::Share { processes, connections });
     }
     if plan.stop == Stop::RequestsEach(0) {
         return Err(RunError::Zero("requests"));

@@ -37,15 +37,8 @@ fn open_tcp(address: SocketAddr, opening: Opening) -> io::Result<TcpStream> {
     let socket = if opening.source.is_none() && opening.buffer.is_none() {
         TcpStream::connect(address)?
     } else {
-        let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+        let socket = prepare(address, opening)?;
         socket.set_nonblocking(true)?;
-        if let Some(bytes) = opening.buffer {
-            socket.set_send_buffer_size(bytes)?;
-            socket.set_recv_buffer_size(bytes)?;
-        }
-        if let Some(source) = opening.source {
-            socket.bind(&SocketAddr::new(source, 0).into())?;
-        }
         match socket.connect(&address.into()) {
             Err(error) if error.raw_os_error() != Some(Errno::INPROGRESS.raw_os_error()) => {
                 return Err(error);
@@ -55,6 +48,26 @@ fn open_tcp(address: SocketAddr, opening: Opening) -> io::Result<TcpStream> {
     };
     if opening.no_delay {
         socket.set_nodelay(true)?;
+    }
+    Ok(socket)
+}
+
+/// Makes a socket that is to be connected to `address`.
+///
+/// # Errors
+///
+/// When the system has none, or not as it should be.
+pub(crate) fn prepare(address: SocketAddr, opening: Opening) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+    if let Some(bytes) = opening.buffer {
+        socket.set_send_buffer_size(bytes)?;
+        socket.set_recv_buffer_size(bytes)?;
+    }
+    if let Some(source) = opening.source {
+        socket.bind(&SocketAddr::new(source, 0).into())?;
+    }
+    if opening.no_delay {
+        socket.set_tcp_nodelay(true)?;
     }
     Ok(socket)
 }

@@ -16,6 +16,8 @@ pub(crate) enum Stream {
     Tcp(TcpStream),
     /// A Unix socket and nothing on top.
     Unix(UnixStream),
+    /// TCP and nothing on top, in a ring that is read from and written to in its place.
+    Ring,
 }
 
 impl Stream {
@@ -29,6 +31,7 @@ impl Stream {
         match self {
             Self::Tcp(socket) => socket.read(buffer),
             Self::Unix(socket) => socket.read(buffer),
+            Self::Ring => Err(io::ErrorKind::WouldBlock.into()),
         }
     }
 
@@ -42,6 +45,7 @@ impl Stream {
         match self {
             Self::Tcp(socket) => socket.write(bytes),
             Self::Unix(socket) => socket.write(bytes),
+            Self::Ring => Err(io::ErrorKind::WouldBlock.into()),
         }
     }
 
@@ -51,6 +55,7 @@ impl Stream {
     pub(crate) fn is_emptied(&self, length: usize, room: usize) -> bool {
         match self {
             Self::Tcp(_) | Self::Unix(_) => length < room,
+            Self::Ring => true,
         }
     }
 }
@@ -60,6 +65,7 @@ impl Source for Stream {
         match self {
             Self::Tcp(socket) => socket.register(registry, token, to),
             Self::Unix(socket) => socket.register(registry, token, to),
+            Self::Ring => Ok(()),
         }
     }
 
@@ -67,6 +73,7 @@ impl Source for Stream {
         match self {
             Self::Tcp(socket) => socket.reregister(registry, token, to),
             Self::Unix(socket) => socket.reregister(registry, token, to),
+            Self::Ring => Ok(()),
         }
     }
 
@@ -74,6 +81,7 @@ impl Source for Stream {
         match self {
             Self::Tcp(socket) => socket.deregister(registry),
             Self::Unix(socket) => socket.deregister(registry),
+            Self::Ring => Ok(()),
         }
     }
 }

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use milepost_stats::histogram::{Bound, Estimate, Histogram};
+use serde::{Deserialize, Serialize};
 
-use crate::plan::{Arrival, Persistence, Plan, Spacing};
+use crate::plan::{Arrival, Io, Persistence, Plan, Spacing};
 use crate::rate::Rate;
 use crate::record::Record;
 use crate::report::{
@@ -28,7 +29,7 @@ const SAMPLES_MIN: u64 = 1_000;
 const REQUESTS_PER_CONNECTION_MIN: u64 = 10;
 
 /// One part of the run, merged over the workers.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Measured {
     pub(crate) record: Record,
     pub(crate) length: Duration,
@@ -37,10 +38,22 @@ pub(crate) struct Measured {
     pub(crate) cpu_max: Duration,
 }
 
+impl Measured {
+    /// Adds what others had in the same time.
+    pub(crate) fn merge(mut self, other: Self) -> Self {
+        self.record.merge(other.record);
+        self.length = self.length.max(other.length);
+        self.cpu += other.cpu;
+        self.cpu_max = self.cpu_max.max(other.cpu_max);
+        self
+    }
+}
+
 /// Makes the report.
 pub(crate) fn report(
     plan: &Plan,
     threads: usize,
+    io: Io,
     warm_up: Option<Measured>,
     measured: Measured,
     ended: Ended,
@@ -95,6 +108,7 @@ pub(crate) fn report(
         errors_by_kind,
         generator: Generator {
             threads,
+            io,
             cpu_seconds: cpu.as_secs_f64(),
             busiest_thread: ratio(cpu_max.as_secs_f64(), seconds),
             lateness_ns: times(&record.lateness),
@@ -113,6 +127,7 @@ pub(crate) fn report(
             urls: plan.targets.len(),
             connections: plan.connections,
             threads,
+            processes: plan.share.of,
             keep_alive: plan.persistence == Persistence::KeepAlive,
             arrival: arrival_name(plan),
             rate: plan.arrival.rate().and_then(Rate::as_constant),

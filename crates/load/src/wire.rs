@@ -5,6 +5,7 @@
 //! servers, and costs whoever guesses wrong an idle timeout a request.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use milepost_http::response::RequestMethod;
 
@@ -22,7 +23,7 @@ const RESERVED: [&str; 5] =
 /// All requests of a plan, ready to be sent.
 #[derive(Debug)]
 pub(crate) struct Requests {
-    bytes: Vec<u8>,
+    bytes: Arc<[u8]>,
     targets: Vec<Rendered>,
     origins: Vec<Endpoint>,
 }
@@ -84,23 +85,23 @@ impl Requests {
     ///
     /// When a part of a target would break out of its place in the request.
     pub(crate) fn render(plan: &Plan) -> Result<Self, RunError> {
-        let mut requests = Self { bytes: Vec::new(), targets: Vec::new(), origins: Vec::new() };
+        let (mut bytes, mut targets, mut origins) = (Vec::new(), Vec::new(), Vec::new());
         let mut known = std::collections::HashMap::new();
         for target in &plan.targets {
             check(target)?;
             let origin = *known.entry(&target.address).or_insert_with(|| {
-                requests.origins.push(target.address.clone());
-                requests.origins.len() - 1
+                origins.push(target.address.clone());
+                origins.len() - 1
             });
-            let start = requests.bytes.len();
-            write(&mut requests.bytes, target, plan.persistence);
-            requests.targets.push(Rendered {
-                bytes: start..requests.bytes.len(),
+            let start = bytes.len();
+            write(&mut bytes, target, plan.persistence);
+            targets.push(Rendered {
+                bytes: start..bytes.len(),
                 origin,
                 traits: Traits::of(target),
             });
         }
-        Ok(requests)
+        Ok(Self { bytes: bytes.into(), targets, origins })
     }
 
     /// Distinct addresses of all targets.
@@ -116,6 +117,23 @@ impl Requests {
     #[inline]
     pub(crate) fn bytes(&self, target: usize) -> &[u8] {
         &self.bytes[self.targets[target].bytes.clone()]
+    }
+
+    /// Where in all of them a request is.
+    #[inline]
+    pub(crate) fn range(&self, target: usize) -> Range<usize> {
+        self.targets[target].bytes.clone()
+    }
+
+    /// A part of all of them.
+    #[inline]
+    pub(crate) fn part(&self, range: Range<usize>) -> &[u8] {
+        &self.bytes[range]
+    }
+
+    /// All of them.
+    pub(crate) fn block(&self) -> Arc<[u8]> {
+        Arc::clone(&self.bytes)
     }
 
     pub(crate) fn longest(&self) -> usize {

@@ -21,8 +21,7 @@ use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::io::{self, ErrorKind};
 use std::time::Duration;
 
-use mio::event::Event;
-use mio::{Events, Interest, Poll, Token};
+use mio::{Interest, Token};
 
 use crate::answer::{Answer, Judge};
 use crate::browse::Visit;
@@ -30,37 +29,25 @@ use crate::clock::{Clock, nanos, thread_cpu};
 use crate::connection::{Connection, Exchange, State, Watch};
 use crate::control::Control;
 use crate::deadlines::Deadlines;
+use crate::driver::{Driver, Outgoing, READ_BYTES, Ready, Sent};
 use crate::endpoint::Endpoint;
 use crate::keep::Keep;
+use crate::meter::Meter;
 use crate::observer::Observer;
-use crate::pacer::Pacer;
-use crate::plan::{Order, Persistence, Plan, TimeoutFrom};
+use crate::plan::{Io, Order, Persistence, Plan, TimeoutFrom};
 use crate::record::{Record, Sample};
 use crate::report::WrongAnswer;
 use crate::schedule::{Due, Schedule};
-use crate::socket::{self, Opening};
+use crate::socket::Opening;
 use crate::target::Target;
 use crate::wire::Requests;
 
 use linger::Lingering;
 use recover::broken;
 
-/// How often a worker looks whether it is to stop, and says how far it is. Short enough for a person
-/// who pressed Ctrl-C, long enough to cost nothing.
-const TICK: Duration = Duration::from_millis(100);
-
-/// One read takes at most this much. An answer that fits needs one read; a larger one, few.
-const READ_BYTES: usize = 64 * 1024;
-
-/// Events taken with one wait. Beyond this many connections that are ready at once, waits cost little.
-const EVENTS_MAX: usize = 512;
-
 /// Requests up to this length go out in one segment on any network, so nothing waits for an
 /// acknowledgement (Nagle's algorithm) and the socket needs no option against it.
 const ONE_SEGMENT_BYTES: usize = 500;
-
-/// The pacer's token; connections have their index.
-const PACER: Token = Token(usize::MAX);
 
 /// What all workers of a run read.
 pub(crate) struct Shared<'a> {
@@ -71,12 +58,16 @@ pub(crate) struct Shared<'a> {
     /// What is kept of each answer.
     pub(crate) keep: Keep,
     pub(crate) clock: Clock,
+    /// How sockets are reached: settled.
+    pub(crate) io: Io,
 }
 
 /// One part of a run: the warm-up, or what is measured.
 #[derive(Debug)]
 pub(crate) struct Part<'a> {
     pub(crate) schedule: Schedule<'a>,
+    /// When it began, for all workers.
+    pub(crate) start: u64,
     /// When it is over even if requests are outstanding.
     pub(crate) cut_at: Option<u64>,
     /// Requests of each slot.
@@ -118,9 +109,8 @@ struct Slot {
 /// One thread's loop and everything it needs.
 pub(crate) struct Worker<'a> {
     shared: &'a Shared<'a>,
-    poll: Poll,
-    pacer: Pacer,
-    buffer: Box<[u8]>,
+    index: usize,
+    driver: Driver,
     /// Addresses: those of the list, then those that redirects led to.
     origins: Vec<Endpoint>,
     /// Addresses of the authorities that redirects led to.
@@ -179,9 +169,8 @@ impl<'a> Worker<'a> {
         slots: usize,
     ) -> io::Result<Self> {
         let plan = shared.plan;
-        let poll = Poll::new()?;
-        let pacer = Pacer::new(poll.registry(), PACER, shared.clock)?;
         let places = slots * shared.requests.origins().len();
+        let driver = Driver::new(shared.io, places, shared.requests, shared.clock)?;
         let targets = plan.targets.iter().enumerate();
         let judges = targets.map(|(at, target)| {
             Judge::new(shared.requests.target(at).traits.method, target.expectation.clone())
@@ -190,9 +179,8 @@ impl<'a> Worker<'a> {
         let browses = plan.browsing.is_active();
         Ok(Self {
             shared,
-            poll,
-            pacer,
-            buffer: vec![0; READ_BYTES].into_boxed_slice(),
+            index,
+            driver,
             origins: shared.requests.origins().to_vec(),
             addresses: HashMap::new(),
             connections: std::iter::repeat_with(connection).take(places).collect(),
@@ -206,7 +194,7 @@ impl<'a> Worker<'a> {
             alive: slots,
             finished: 0,
             busy: 0,
-            random: fastrand::Rng::with_seed(plan.seed ^ (index as u64).rotate_left(32)),
+            random: fastrand::Rng::with_seed(plan.seed ^ (first_slot as u64).rotate_left(32)),
             is_open_loop: plan.arrival.rate().is_some(),
             needs_no_delay: browses || shared.requests.longest() > ONE_SEGMENT_BYTES,
             browses,
@@ -239,36 +227,37 @@ impl<'a> Worker<'a> {
             slot.sent_end = slot.sent.saturating_add(part.requests_each);
         }
         let cpu = thread_cpu();
-        let mut events = Events::with_capacity(EVENTS_MAX);
-        let mut told = [0; 4];
         self.now = self.shared.clock.now();
-        let mut tick_at = self.now;
+        let mut meter = Meter::new(self.shared.control, self.index, &part, &mut self.record);
         let end = loop {
             self.fill(&mut part.schedule);
+            self.stamp();
             if let Some(end) = self.end(&part) {
                 break end;
             }
-            let timeout = self.timeout(&part, tick_at)?;
-            match self.poll.poll(&mut events, Some(timeout)) {
-                Err(error) if error.kind() != ErrorKind::Interrupted => return Err(error),
-                _ => {}
-            }
+            let (timeout, wake_at) = self.timeout(&part, meter.next_at());
+            self.driver.wait(timeout, wake_at, self.now)?;
             let woken = self.shared.clock.now();
             self.now = woken;
-            for event in &events {
-                self.handle(event, &mut part.schedule);
+            while let Some(ready) = self.driver.next() {
+                self.handle(ready, &mut part.schedule);
+                if self.driver.is_full() {
+                    self.hand_over();
+                }
+            }
+            if self.driver.sent() == Sent::Later {
+                self.now = self.shared.clock.now();
             }
             self.record.longest_turn = self.record.longest_turn.max(self.now - woken);
             self.expire();
             self.resume();
             self.rouse();
-            if self.now >= tick_at {
-                tick_at = self.now + nanos(TICK);
-                told = self.tell(told, part.is_measured);
+            if self.now >= meter.next_at() {
+                meter.tell(&mut self.record, self.now);
             }
         };
-        self.tell(told, part.is_measured);
         self.abandon(&mut part.schedule);
+        meter.end(&mut self.record, self.now);
         let record = std::mem::replace(&mut self.record, Record::new());
         Ok(PartResult { record, ended: self.now, cpu: thread_cpu() - cpu, end })
     }
@@ -298,8 +287,44 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// How long the poll may wait.
-    fn timeout(&mut self, part: &Part<'_>, tick_at: u64) -> io::Result<Duration> {
+    /// What is queued is about to be handed over: it counts as sent from now on.
+    #[inline]
+    fn stamp(&mut self) {
+        if self.driver.sent() == Sent::Now {
+            return;
+        }
+        self.now = self.shared.clock.now();
+        while let Some(at) = self.driver.take_queued() {
+            let connection = &mut self.connections[at];
+            let is_on_its_way = matches!(connection.state, State::Sending | State::Waiting);
+            // It may have failed meanwhile, and been queued again.
+            if is_on_its_way && connection.exchange.sent == 0 {
+                connection.exchange.sent = self.now;
+                self.lateness(at);
+            }
+        }
+    }
+
+    /// Hands over what is queued.
+    fn hand_over(&mut self) {
+        self.stamp();
+        // Fails when the system is out of resources, and then the next wait does so as well.
+        let _ = self.driver.hand_over();
+    }
+
+    /// Records how late a request was sent that its connection could have sent in time. In the closed
+    /// loop a request is due whenever it is sent. Time that a connection takes to be opened is the
+    /// server's.
+    #[inline]
+    fn lateness(&mut self, at: usize) {
+        let Exchange { sent, ready, .. } = self.connections[at].exchange;
+        if self.is_open_loop && ready > 0 {
+            self.record.lateness.record(sent - ready);
+        }
+    }
+
+    /// How long the driver may wait, and until when precisely.
+    fn timeout(&self, part: &Part<'_>, tick_at: u64) -> (Duration, Option<u64>) {
         let mut until = tick_at.min(part.cut_at.unwrap_or(u64::MAX));
         if let Some((_, at)) = self.deadlines.first() {
             until = until.min(at);
@@ -312,32 +337,34 @@ impl<'a> Worker<'a> {
         }
         if !self.is_open_loop && !self.free.is_empty() && !part.schedule.is_over(self.now) {
             // A slot failed when it was filled; the next turn fills it again.
-            return Ok(Duration::ZERO);
+            return (Duration::ZERO, None);
         }
-        let mut timeout = Duration::from_nanos(until.saturating_sub(self.now));
-        if let Some(at) = part.schedule.next_at()
-            && !self.free.is_empty()
-            && let Some(limit) = self.pacer.wake_at(at, self.now)?
-        {
-            timeout = timeout.min(limit);
-        }
-        Ok(timeout)
+        let timeout = Duration::from_nanos(until.saturating_sub(self.now));
+        (timeout, part.schedule.next_at().filter(|_| !self.free.is_empty()))
     }
 
-    fn handle(&mut self, event: &Event, schedule: &mut Schedule<'_>) {
-        let Token(at) = event.token();
-        if event.token() == linger::TOKEN {
+    fn handle(&mut self, ready: Ready, schedule: &mut Schedule<'_>) {
+        let Ready { token, read_closed } = ready;
+        let Token(at) = token;
+        if token == linger::TOKEN {
             return self.see_lingering();
         }
-        let Some(connection) = self.connections.get(at) else { return };
+        let Some(connection) = self.connections.get_mut(at) else { return };
         match connection.state {
-            State::Waiting => self.read(at, event.is_read_closed(), schedule),
+            State::Waiting => self.read(at, read_closed, schedule),
             State::Connecting => self.write(at),
+            State::Sending if self.driver.sent() == Sent::Later => {
+                // The news is that it is out, or something has come before that.
+                if !self.driver.is_sending(at) {
+                    connection.state = State::Waiting;
+                }
+                self.read(at, read_closed, schedule);
+            }
             State::Sending => {
                 // An answer may come before the request is out; it is read when that fails or ends.
                 self.write(at);
-                if self.connections[at].state == State::Waiting || event.is_read_closed() {
-                    self.read(at, event.is_read_closed(), schedule);
+                if self.connections[at].state == State::Waiting || read_closed {
+                    self.read(at, read_closed, schedule);
                 }
             }
             State::Free => self.read_idle(at),
@@ -360,17 +387,16 @@ impl<'a> Worker<'a> {
         self.busy += 1;
         self.record.busy_max = self.record.busy_max.max(self.busy as u64);
         self.record.sent += 1;
+        let is_open = self.connections[at].socket.is_some();
+        let ready = if is_open { due.intended.max(free_since) } else { 0 };
         self.connections[at].exchange =
-            Exchange { target, intended: due.intended, ..Exchange::default() };
+            Exchange { target, intended: due.intended, ready, ..Exchange::default() };
         if self.browses {
             self.begin_chain(at);
         }
         self.send(at);
-        let sent = self.connections[at].exchange.sent;
-        // In the closed loop a request is due whenever it is sent. Time that a connection takes to
-        // be opened is the server's.
-        if self.is_open_loop && sent > 0 {
-            self.record.lateness.record(sent - due.intended.max(free_since));
+        if self.connections[at].exchange.sent > 0 {
+            self.lateness(at);
         }
     }
 
@@ -407,11 +433,16 @@ impl<'a> Worker<'a> {
             no_delay: self.needs_no_delay,
         };
         self.openings += 1;
-        match socket::open(self.origin(at), opening) {
-            Ok(socket) => self.connections[at].socket = Some(socket),
+        let endpoint = &self.origins[at / self.slots.len()];
+        let opened = self.driver.open(at, &mut self.connections[at], endpoint, opening);
+        let is_writable = match opened {
+            Ok(is_writable) => is_writable,
             Err(error) => return self.refused(at, error),
-        }
+        };
         self.deadlines.set(at, now.saturating_add(self.timeout_ns));
+        if !is_writable {
+            return;
+        }
         // On a loopback interface the connection is there already, and with the request on its way
         // there is nothing to wait for but the answer.
         self.write(at);
@@ -428,7 +459,7 @@ impl<'a> Worker<'a> {
             Watch::Read => Interest::READABLE,
             Watch::Both => Interest::READABLE | Interest::WRITABLE,
         };
-        let registry = self.poll.registry();
+        let Some(registry) = self.driver.registry() else { return };
         let outcome = match connection.watch {
             Watch::Nothing => registry.register(socket, Token(at), interest),
             _ => registry.reregister(socket, Token(at), interest),
@@ -446,28 +477,41 @@ impl<'a> Worker<'a> {
             let connection = &mut self.connections[at];
             let Some(socket) = &mut connection.socket else { return };
             let exchange = &mut connection.exchange;
-            let bytes = match &connection.own {
-                None => self.shared.requests.bytes(exchange.target),
-                Some(own) => &own.request.bytes,
+            let (bytes, length) = match &connection.own {
+                None => {
+                    let mut range = self.shared.requests.range(exchange.target);
+                    range.start += exchange.written;
+                    let length = range.len();
+                    (Outgoing::Rendered(range), length)
+                }
+                Some(own) => {
+                    let bytes = &own.request.bytes[exchange.written..];
+                    (Outgoing::Own(bytes), bytes.len())
+                }
             };
-            let bytes = &bytes[exchange.written..];
-            let now = if exchange.sent == 0 { self.shared.clock.now() } else { exchange.sent };
-            match socket.write(bytes) {
+            let is_later = self.driver.sent() == Sent::Later;
+            let now = match exchange.sent {
+                0 if is_later => self.now,
+                0 => self.shared.clock.now(),
+                sent => sent,
+            };
+            match self.driver.write(at, socket, self.shared.requests, bytes) {
                 Ok(written) => {
-                    let is_complete = written == bytes.len();
+                    let is_complete = written == length;
                     exchange.written += written;
                     self.record.bytes.sent += written as u64;
                     if exchange.sent == 0 {
-                        exchange.sent = now;
+                        exchange.sent = if is_later { 0 } else { now };
                         self.deadlines.set(at, now.saturating_add(self.timeout_ns));
                     }
                     if connection.state == State::Connecting {
                         self.connected = true;
                         connection.failures = 0;
                         self.record.opened += 1;
-                        self.record.connect.record(now - connection.opened);
+                        self.record.connect.record(now.saturating_sub(connection.opened));
                     }
-                    connection.state = if is_complete { State::Waiting } else { State::Sending };
+                    let is_out = is_complete && !self.driver.is_sending(at);
+                    connection.state = if is_out { State::Waiting } else { State::Sending };
                     if is_complete {
                         return;
                     }
@@ -490,6 +534,11 @@ impl<'a> Worker<'a> {
     /// Reads until the answer is complete or the socket is empty.
     #[inline]
     fn read(&mut self, at: usize, read_closed: bool, schedule: &mut Schedule<'_>) {
+        let is_later = self.driver.sent() == Sent::Later;
+        if is_later && self.connections[at].exchange.sent == 0 {
+            // Something came before the request was out.
+            self.hand_over();
+        }
         loop {
             let connection = &mut self.connections[at];
             let Some(socket) = &mut connection.socket else { return };
@@ -498,21 +547,26 @@ impl<'a> Worker<'a> {
                 Some(own) => &mut own.judge,
             };
             let describe = self.record.wants_example(connection.exchange.target);
-            match socket.read(&mut self.buffer) {
-                Ok(0) => {
-                    self.now = self.shared.clock.now();
+            match self.driver.read(at, socket) {
+                Ok([]) => {
+                    if !is_later {
+                        self.now = self.shared.clock.now();
+                    }
                     return match connection.incoming.close(judge, describe) {
                         Ok(answer) => self.answered(at, answer, true, schedule),
                         Err(failure) => self.died(at, failure),
                     };
                 }
-                Ok(length) => {
-                    self.now = self.shared.clock.now();
+                Ok(bytes) => {
+                    // What is reported as come had come before the turn began.
+                    if !is_later {
+                        self.now = self.shared.clock.now();
+                    }
+                    let length = bytes.len();
                     self.record.bytes.received += length as u64;
                     if connection.exchange.first_byte == 0 {
                         connection.exchange.first_byte = self.now;
                     }
-                    let bytes = &self.buffer[..length];
                     match connection.incoming.receive(bytes, judge, describe) {
                         Ok(Some(answer)) => {
                             return self.answered(at, answer, read_closed, schedule);
@@ -523,7 +577,7 @@ impl<'a> Worker<'a> {
                             }
                             // Less than there was room for: the socket is empty. But the end of the
                             // stream, once announced, is not announced again.
-                            if socket.is_emptied(length, self.buffer.len()) && !read_closed {
+                            if socket.is_emptied(length, READ_BYTES) && !read_closed {
                                 return;
                             }
                         }
@@ -544,11 +598,11 @@ impl<'a> Worker<'a> {
     fn read_idle(&mut self, at: usize) {
         let connection = &mut self.connections[at];
         let Some(socket) = &mut connection.socket else { return };
-        match socket.read(&mut self.buffer) {
+        match self.driver.read(at, socket) {
             Err(error)
                 if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
             _ => {
-                connection.close();
+                self.driver.close(at, connection);
                 self.record.closed_by_server += 1;
             }
         }
@@ -578,8 +632,7 @@ impl<'a> Worker<'a> {
             if self.may_linger && !keep_alive {
                 self.let_linger(at, closed);
             }
-            let connection = &mut self.connections[at];
-            connection.close();
+            self.driver.close(at, &mut self.connections[at]);
             self.record.closed_by_server += u64::from(keep_alive);
         }
         self.connections[at].state = State::Free;
@@ -680,7 +733,7 @@ impl<'a> Worker<'a> {
             let Exchange { intended, sent, .. } = connection.exchange;
             self.record.unanswered += 1;
             self.record.censored(intended, (sent > 0).then_some(sent), self.now);
-            connection.close();
+            self.driver.close(at, connection);
             connection.state = State::Free;
             self.deadlines.clear(at);
             self.busy -= 1;
@@ -692,17 +745,6 @@ impl<'a> Worker<'a> {
             self.record.unanswered += 1;
             self.record.censored(due.intended, None, self.now);
         }
-    }
-
-    /// Tells the control what was counted since it was `told` last.
-    fn tell(&self, told: [u64; 4], is_measured: bool) -> [u64; 4] {
-        let Record { sent, wrong, errors, .. } = self.record;
-        let counted = [sent, self.record.answered(), wrong, errors];
-        if is_measured {
-            let [sent, answered, wrong, errors] = std::array::from_fn(|at| counted[at] - told[at]);
-            self.shared.control.add(sent, answered, wrong, errors);
-        }
-        counted
     }
 
     fn slot(&self, at: usize) -> usize {

@@ -1,8 +1,8 @@
 //! PCRE2 as Apache uses it: byte patterns, dot matches newline, `$` only at the very end, ten groups.
 //!
 //! The published `pcre2` crate offers neither `DOLLAR_ENDONLY` nor a match buffer that many patterns
-//! share, and a million rules cannot each own one. So this crate wraps `pcre2-sys` itself; it is the
-//! only one in the workspace that may use `unsafe`.
+//! share, and a million rules cannot each own one. So this crate wraps `pcre2-sys` itself; it is one
+//! of the two in the workspace that may use `unsafe`.
 //!
 //! Limits: PCRE2's own defaults, which are Apache's too (10,000,000 match steps, 20 MB of heap).
 //!

@@ -21,9 +21,10 @@ use crate::endpoint::Endpoint;
 use crate::inherited::Inherited;
 use crate::limits::{Limits, STOP_GRACE};
 use crate::listener::{self, BindError, Bound, Listeners};
+use crate::metrics::Metrics;
 use crate::respond::Respond;
 use crate::site::SiteResponder;
-use crate::worker::{self, Change, MakeResponder, Message, Stop};
+use crate::worker::{self, Change, MakeResponder, Message, Shared, Stop};
 
 /// A server whose addresses are bound and whose workers do not run yet.
 #[derive(Debug)]
@@ -31,6 +32,7 @@ pub struct Server {
     listeners: Listeners,
     limits: Limits,
     inherited: Inherited,
+    metrics: Arc<Metrics>,
 }
 
 /// A server that serves. Dropping it without [`Running::join`] stops it too.
@@ -102,7 +104,13 @@ impl Server {
         workers: NonZeroUsize,
     ) -> Result<Server, BindError> {
         let listeners = listener::bind(settings, &[], &inherited, workers)?;
-        Ok(Server { listeners, limits: Limits::from(settings), inherited })
+        Ok(Server { listeners, limits: Limits::from(settings), inherited, metrics: Arc::default() })
+    }
+
+    /// Counts there what the server does.
+    #[must_use]
+    pub fn with_metrics(self, metrics: Arc<Metrics>) -> Server {
+        Server { metrics, ..self }
     }
 
     /// The TCP addresses, with the ports that were chosen where 0 was asked for.
@@ -134,14 +142,15 @@ impl Server {
         let open = Arc::new(AtomicUsize::new(0));
         for (number, listeners) in self.listeners.workers.into_iter().enumerate() {
             let (limits, responder) = (self.limits.clone(), Arc::clone(&responder));
-            let (stop, ready, open) = (stop.subscribe(), ready.clone(), Arc::clone(&open));
+            let (stop, ready) = (stop.subscribe(), ready.clone());
+            let shared = Shared { open: Arc::clone(&open), counters: self.metrics.worker() };
             let (sender, changes) = async_mpsc::unbounded_channel();
             senders.push(sender);
             let body = move || {
                 let first = responder();
                 // The responder of a configuration that has been replaced must not be kept.
                 drop(responder);
-                worker::run(listeners, (limits, open), first, stop, changes, move || {
+                worker::run(listeners, (limits, shared), first, stop, changes, move || {
                     // Whoever does not wait any more does not need to know.
                     let _ = ready.send(());
                 })

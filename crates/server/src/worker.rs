@@ -26,6 +26,7 @@ use crate::connection;
 use crate::deadline::Deadlines;
 use crate::endpoint::{Accepted, Acceptor, Endpoint, Listener};
 use crate::limits::{ACCEPT_PAUSE, CROWDED_PAUSE, Limits};
+use crate::metrics::Counters;
 use crate::reply::Reply;
 use crate::respond::{Peer, Respond};
 
@@ -35,12 +36,28 @@ pub(crate) struct Worker<R> {
     pub(crate) deadlines: Deadlines,
     pub(crate) pool: Pool,
     pub(crate) answering: RefCell<Answering<R>>,
+    pub(crate) counters: Arc<Counters>,
     stopping: Cell<bool>,
     connections: Cell<usize>,
     /// The connections of all workers.
     open: Arc<AtomicUsize>,
     /// The number of connections has become 0, or is no longer.
     changed: Notify,
+}
+
+/// What a worker has from its server, besides its configuration.
+pub(crate) struct Shared {
+    /// The connections of all workers.
+    pub(crate) open: Arc<AtomicUsize>,
+    pub(crate) counters: Arc<Counters>,
+}
+
+#[cfg(test)]
+impl Shared {
+    /// For a worker without a server.
+    pub(crate) fn alone() -> Shared {
+        Shared { open: Arc::default(), counters: crate::metrics::Metrics::default().worker() }
+    }
 }
 
 /// The responder, its limits, and the storage that one request after the other is answered with.
@@ -52,7 +69,8 @@ pub(crate) struct Answering<R> {
 }
 
 impl<R: Respond> Worker<R> {
-    pub(crate) fn new(limits: Limits, responder: R, open: Arc<AtomicUsize>) -> Rc<Worker<R>> {
+    pub(crate) fn new(limits: Limits, responder: R, shared: Shared) -> Rc<Worker<R>> {
+        let Shared { open, counters } = shared;
         Rc::new(Worker {
             clock: Clock::new(),
             deadlines: Deadlines::default(),
@@ -63,6 +81,7 @@ impl<R: Respond> Worker<R> {
                 reply: Reply::default(),
                 lines: Vec::new(),
             }),
+            counters,
             stopping: Cell::new(false),
             connections: Cell::new(0),
             open,
@@ -105,6 +124,7 @@ impl<R: Respond> Worker<R> {
         self.clock.tick();
         self.connections.set(self.connections.get() + 1);
         self.open.fetch_add(1, Ordering::Relaxed);
+        self.counters.accepted();
         if self.connections.get() == 1 {
             self.changed.notify_waiters();
         }
@@ -143,6 +163,7 @@ impl<R: Respond> Drop for Presence<R> {
         let connections = &self.worker.connections;
         connections.set(connections.get() - 1);
         self.worker.open.fetch_sub(1, Ordering::Relaxed);
+        self.worker.counters.ended();
         if connections.get() == 0 {
             self.worker.changed.notify_waiters();
         }
@@ -238,7 +259,7 @@ impl Listening {
 /// When the system has no room for a runtime.
 pub(crate) fn run<R: Respond + 'static>(
     listeners: Vec<Opened>,
-    (limits, open): (Limits, Arc<AtomicUsize>),
+    (limits, shared): (Limits, Shared),
     responder: R,
     mut stop: watch::Receiver<Stop>,
     mut messages: mpsc::UnboundedReceiver<Message<R>>,
@@ -249,7 +270,7 @@ pub(crate) fn run<R: Respond + 'static>(
         .enable_time()
         .build_local(LocalOptions::default())?;
     runtime.block_on(async {
-        let worker = Worker::new(limits, responder, open);
+        let worker = Worker::new(limits, responder, shared);
         let mut listening = Listening::default();
         listening.open(listeners, &worker)?;
         spawn_local(Rc::clone(&worker).sweep());

@@ -60,6 +60,21 @@ pub struct Estimate {
     pub bound: Bound,
 }
 
+/// What a [`Histogram`] counts, to be taken elsewhere and put together again.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Parts {
+    /// Values and how often each was counted, ascending.
+    pub samples: Vec<(u64, u64)>,
+    /// The same of what was given up.
+    pub censored: Vec<(u64, u64)>,
+    /// Sum of the samples.
+    pub sum: u128,
+    /// The longest sample.
+    pub max: u64,
+    /// The greatest age.
+    pub censored_max: u64,
+}
+
 /// How an estimate relates to the true value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bound {
@@ -112,6 +127,76 @@ impl Histogram {
                 }
             }
         }
+    }
+
+    /// Forgets everything. Does not allocate.
+    pub fn clear(&mut self) {
+        self.samples.reset();
+        (self.sum, self.max, self.censored) = (0, 0, None);
+    }
+
+    /// What it counts.
+    #[must_use]
+    pub fn to_parts(&self) -> Parts {
+        let recorded = |counts: &Counts<u64>| {
+            let steps = counts.iter_recorded();
+            steps.map(|step| (step.value_iterated_to(), step.count_at_value())).collect()
+        };
+        let censored = self.censored.as_deref();
+        Parts {
+            samples: recorded(&self.samples),
+            censored: censored.map(|censored| recorded(&censored.ages)).unwrap_or_default(),
+            sum: self.sum,
+            max: self.max,
+            censored_max: censored.map_or(0, |censored| censored.max),
+        }
+    }
+
+    /// The histogram that counts that.
+    #[must_use]
+    pub fn from_parts(parts: &Parts) -> Self {
+        let mut histogram = Self::new();
+        for &(ns, count) in &parts.samples {
+            histogram.samples.saturating_record_n(ns, count);
+        }
+        (histogram.sum, histogram.max) = (parts.sum, parts.max);
+        if !parts.censored.is_empty() {
+            let mut ages = counts();
+            for &(ns, count) in &parts.censored {
+                ages.saturating_record_n(ns, count);
+            }
+            histogram.censored = Some(Box::new(Censored { ages, max: parts.censored_max }));
+        }
+        histogram
+    }
+
+    /// Sum of the samples, exact.
+    #[must_use]
+    pub fn sum(&self) -> u128 {
+        self.sum
+    }
+
+    /// How many samples do not exceed each of `bounds`, which ascend; to the precision kept.
+    #[must_use]
+    pub fn counts_within(&self, bounds: &[u64]) -> Vec<u64> {
+        let mut within = vec![0; bounds.len()];
+        for step in self.samples.iter_recorded() {
+            let at = bounds.partition_point(|&bound| bound < step.value_iterated_to());
+            if let Some(count) = within.get_mut(at) {
+                *count += step.count_at_value();
+            }
+        }
+        let mut sum = 0;
+        for count in &mut within {
+            sum += *count;
+            *count = sum;
+        }
+        within
+    }
+
+    /// The samples as the library counts them, for [`crate::hdr_log`].
+    pub(crate) fn counts(&self) -> &Counts<u64> {
+        &self.samples
     }
 
     /// Number of samples, without the censored ones.
@@ -292,6 +377,22 @@ mod tests {
     }
 
     #[test]
+    fn samples_within_bounds_are_counted() {
+        let times = filled(&[1, 5, 5, 7, 1_000], &[6]);
+        assert_eq!(times.counts_within(&[0, 1, 5, 6, 999, 2_000]), [0, 1, 3, 3, 4, 5]);
+        assert_eq!(Histogram::new().counts_within(&[1]), [0]);
+    }
+
+    #[test]
+    fn a_cleared_histogram_is_empty() {
+        let mut times = filled(&[1, 2], &[3]);
+        times.clear();
+        assert_eq!(times.to_parts(), Parts::default());
+        times.record(5);
+        assert_eq!(times.to_parts(), filled(&[5], &[]).to_parts());
+    }
+
+    #[test]
     fn an_empty_histogram_has_no_values() {
         let empty = Histogram::new();
         assert_eq!((empty.quantile(0.5), empty.max(), empty.mean()), (None, None, None));
@@ -327,6 +428,9 @@ mod tests {
             prop_assert_eq!(merged.mean(), whole.mean());
             prop_assert_eq!(merged.len(), whole.len());
             prop_assert_eq!(merged.censored_len(), whole.censored_len());
+            let again = Histogram::from_parts(&whole.to_parts());
+            prop_assert_eq!(again.quantile(q), whole.quantile(q));
+            prop_assert_eq!(again.to_parts(), whole.to_parts());
         }
 
         #[test]

@@ -5,6 +5,7 @@
 
 pub mod bootstrap;
 pub mod compare;
+pub mod hdr_log;
 pub mod histogram;
 mod normal;
 pub mod quantile;

@@ -169,6 +169,11 @@ impl Tree {
         &self.buffer
     }
 
+    /// The text as it was read.
+    pub fn source(&self) -> &[u8] {
+        &self.buffer[..self.source_len]
+    }
+
     /// Takes the nodes out and leaves the text, for whoever walks the nodes while keeping the text.
     pub fn take_nodes(&mut self) -> Vec<Node> {
         std::mem::take(&mut self.nodes)

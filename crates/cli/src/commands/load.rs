@@ -3,8 +3,12 @@
 //! The report goes to stdout, progress to stderr. The first SIGINT or SIGTERM ends the run early and
 //! the report is still printed; a second one ends the process.
 
+mod compare;
+mod outputs;
 mod plan;
+mod processes;
 mod progress;
+mod prometheus;
 mod stages;
 mod text;
 
@@ -17,9 +21,10 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::ValueEnum;
-use milepost_load::{Assertion, Control, Plan, Rate, Report, Stop, Verdict, WarmUp};
+use milepost_load::{Assertion, Control, Plan, Rate, Report, Share, Stop, Verdict, WarmUp};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
+use outputs::{OutputArgs, Outputs};
 use progress::Display;
 
 /// An answer was wrong or missing.
@@ -30,6 +35,8 @@ const EXIT_BY_SIGNAL: i32 = 128;
 
 /// Arguments of `milepost load`.
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(disable_help_subcommand = true)]
 #[command(after_help = "\
 Every answer is checked. Without --expect-status a status of 400 or more is wrong. Wrong answers are \
 counted, shown, and never part of the times.
@@ -49,6 +56,9 @@ Durations are numbers with ms, s, m or h; without a unit they are seconds.
 Exit status: 0 done, 1 wrong answers or errors, unless --assert says how many may be, or an assertion \
 that does not hold, 2 could not do it.")]
 pub(crate) struct Args {
+    #[command(subcommand)]
+    other: Option<Other>,
+
     /// URL to request
     #[arg(value_name = "URL", required_unless_present = "urls", conflicts_with = "urls")]
     url: Option<String>,
@@ -76,6 +86,14 @@ pub(crate) struct Args {
     /// Number of threads
     #[arg(short = 't', long, value_name = "N", default_value_t = 1)]
     threads: usize,
+
+    /// Number of processes that do the run together, each with its share of the connections and -t threads
+    #[arg(long, value_name = "N", value_parser = processes::count, default_value = "1")]
+    processes: usize,
+
+    /// Which share this process does
+    #[arg(long, hide = true, value_parser = processes::share)]
+    share: Option<Share>,
 
     /// Open loop: this many requests a second, whether or not earlier ones are answered
     #[arg(long, value_name = "PER_SECOND")]
@@ -123,6 +141,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIME", value_parser = plan::duration, default_value = "10s")]
     timeout: Duration,
 
+    /// How sockets are reached
+    #[arg(long, value_name = "IO", default_value = "auto")]
+    io: IoArg,
+
     /// Seed of everything random
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
@@ -136,9 +158,19 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
 
+    #[command(flatten)]
+    outputs: OutputArgs,
+
     /// Show no progress
     #[arg(short = 'q', long)]
     quiet: bool,
+}
+
+/// What else there is to do with reports.
+#[derive(Debug, clap::Subcommand)]
+enum Other {
+    /// Compare the reports of some runs with those of others
+    Compare(compare::CompareArgs),
 }
 
 /// Order of the URL list.
@@ -148,6 +180,17 @@ enum OrderArg {
     Sequential,
     /// Each drawn with the same probability
     Random,
+}
+
+/// How sockets are reached.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum IoArg {
+    /// io_uring where the kernel allows it and the run is plain HTTP, epoll elsewhere
+    Auto,
+    /// io_uring: all requests of a turn in one system call
+    Uring,
+    /// epoll, or what the system has in its place
+    Epoll,
 }
 
 /// How the requests of an open loop follow each other.
@@ -161,15 +204,32 @@ enum ArrivalArg {
 
 /// Runs `milepost load`.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    if let Some(Other::Compare(args)) = &args.other {
+        return compare::run(args);
+    }
     let display = match (args.quiet, io::stderr().is_terminal()) {
         (true, _) => Display::None,
-        (false, true) => Display::LiveLine,
+        (false, true) => Display::Live,
         (false, false) => Display::PlainLines,
     };
     let json = args.json;
     let assertions = args.assertions.clone();
+    let output_args = args.outputs.clone();
+    let is_share = args.share.is_some();
     let plan = Plan::try_from(args)?;
-    let control = Control::stopped_by(stop_on_signal().context("cannot listen to signals")?);
+    if is_share {
+        let stopped = stop_on_signal().context("cannot listen to signals")?;
+        processes::run_share(&plan, Control::stopped_by(stopped))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut outputs = Outputs::open(&output_args)?;
+    if let Some(address) = outputs.metrics_at() {
+        note(&format!("metrics at http://{address}/metrics"));
+    }
+    let mut control = Control::stopped_by(stop_on_signal().context("cannot listen to signals")?);
+    if display == Display::Live || !outputs.is_empty() {
+        control = control.watching(outputs::EVERY);
+    }
     let limit = match plan.stop {
         Stop::Duration(length) => progress::Limit::Length(length),
         Stop::Requests(count) | Stop::Either(count, _) => progress::Limit::Requests(count),
@@ -177,11 +237,14 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             progress::Limit::Requests(count.saturating_mul(plan.connections as u64))
         }
     };
-    let mut report =
-        progress::show(display, limit, &control, || milepost_load::run(&plan, &control))?;
+    let mut report = progress::show(display, limit, &control, &mut outputs, || match plan.share {
+        Share::WHOLE => Ok(milepost_load::run(&plan, &control)?),
+        _ => processes::run(&plan, &control),
+    })?;
     report.assertions = assertions.iter().map(|assertion| assertion.judge(&report)).collect();
     let output = if json { json_text(&report)? } else { text::report(&plan, &report) };
     print(&output).context("cannot write to stdout")?;
+    outputs.close()?;
     Ok(if is_clean(&report, &assertions) { ExitCode::SUCCESS } else { ExitCode::from(EXIT_WRONG) })
 }
 
@@ -198,6 +261,12 @@ fn json_text(report: &Report) -> anyhow::Result<String> {
     let mut text = serde_json::to_string_pretty(report).context("the report is no JSON")?;
     text.push('\n');
     Ok(text)
+}
+
+/// Says something on stderr that is no part of the report.
+fn note(text: &str) {
+    // There is nowhere left to say that stderr is gone.
+    let _ = writeln!(io::stderr().lock(), "milepost: {text}");
 }
 
 /// Writes to stdout. Whoever stopped reading has what they wanted.

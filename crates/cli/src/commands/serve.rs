@@ -10,15 +10,17 @@ mod control;
 mod reload;
 mod signals;
 
+use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 
 use anyhow::Context;
+use milepost_engine::{Listen, Settings};
 use milepost_server::{
-    Endpoint, Inherited, Logs, Manager, PidFile, Server, become_user, raise_descriptor_limit,
-    report,
+    Endpoint, Inherited, Logs, Manager, Metrics, PidFile, Scrape, Server, become_user,
+    raise_descriptor_limit, report,
 };
 
 use super::configuration::Configuration;
@@ -52,6 +54,9 @@ pub(crate) struct Args {
     /// Load the configuration anew when one of its files changes
     #[arg(long)]
     watch: bool,
+    /// Address on which metrics are served as /metrics, in the text format of Prometheus
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    metrics: Option<SocketAddr>,
     /// Do not act on -k: this is the process that it has started
     #[arg(long, hide = true)]
     foreground: bool,
@@ -83,6 +88,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     raise_descriptor_limit();
     let server = Server::bind_with(site.settings(), inherited, workers)?;
     let addresses = endpoints(&server.endpoints());
+    let metrics = Arc::new(Metrics::new(args.metrics.is_some()));
+    let server = server.with_metrics(Arc::clone(&metrics));
+    let scraped = args.metrics.map(bind_metrics).transpose()?;
     let pid_file = match &site.settings().pid_file {
         Some(path) => Some(PidFile::write(path).context("cannot write the pid file")?),
         None => None,
@@ -91,7 +99,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let logs = Logs::open(&site.settings().logs, None)?;
     // From here on threads are started, which have the rights of this one.
     become_user(site.settings())?;
-    let serving = Serving::new(site, logs)?;
+    let serving = Serving::new(site, logs, Arc::clone(&metrics))?;
     let running = server.start(serving.responder())?;
     let serving = Arc::new(Mutex::new(serving));
     let manager = Arc::new(manager);
@@ -107,7 +115,16 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         .context("cannot listen to signals")?;
     signals::give_signs_of_life(Arc::clone(&manager), running.reloader())
         .context("cannot keep the watchdog quiet")?;
-    let status = format!("serving {what} on {addresses}");
+    let mut status = format!("serving {what} on {addresses}");
+    // Stopped when it is dropped, after the server has ended.
+    let _scraped = match scraped {
+        None => None,
+        Some(server) => {
+            let address = endpoints(&server.endpoints());
+            status += &format!(", metrics on http://{address}/metrics");
+            Some(server.start(move || Scrape(Arc::clone(&metrics)))?)
+        }
+    };
     report(&status);
     if let Some(log) = error_log {
         log.install().context("cannot write the error log")?;
@@ -119,6 +136,14 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     drop(pid_file);
     outcome?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Binds the address of the metrics.
+fn bind_metrics(address: SocketAddr) -> anyhow::Result<Server> {
+    let listen =
+        Listen { addresses: vec![address], place: "--metrics".to_owned(), ..Listen::default() };
+    let settings = Settings { listens: vec![listen], ..Settings::default() };
+    Ok(Server::bind(&settings, NonZeroUsize::MIN)?)
 }
 
 /// Addresses, as they are announced.

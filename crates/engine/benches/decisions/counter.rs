@@ -57,6 +57,7 @@ impl Counter {
 }
 
 /// Starts the process that does the work, and counts where it asks for it. Returns its exit status.
+#[allow(clippy::zombie_processes, reason = "it is waited for by its number")]
 fn count_child() -> i32 {
     let program = std::env::current_exe().expect("the bench itself");
     let mut child = Command::new(program)

@@ -1,7 +1,8 @@
 //! What a decision costs as the number of rules grows: nanoseconds, instructions and allocations, for the
 //! first, the middle and the last rule, for a path that no rule matches, and for another rule each time.
 //!
-//! `cargo bench -p milepost-engine --bench decisions` prints the tables; `-- --rules 10000` stops there.
+//! `cargo bench -p milepost-engine --bench decisions` prints the tables; `-- --rules 10000` stops there, and
+//! `-- --kind RewriteMap` prints those whose title has this word.
 //! Beside the engine stands the floor of the same run: a bare hash-map lookup of the same path, or one
 //! PCRE2 match of the same pattern. The column *any* asks for rules in random order, so that nothing is in
 //! the processor's cache, as on a real site; the others ask for the same one again and again.
@@ -46,11 +47,13 @@ const ANY: usize = 1 << 16;
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     let bench = arguments.iter().any(|argument| argument == "--bench");
-    let most = arguments
-        .iter()
-        .position(|argument| argument == "--rules")
-        .and_then(|at| arguments.get(at + 1))
-        .map_or(1_000_000, |number| number.parse().expect("--rules is a number"));
+    let value = |name: &str| {
+        let at = arguments.iter().position(|argument| argument == name)?;
+        arguments.get(at + 1)
+    };
+    let wanted = value("--kind").map_or("", String::as_str);
+    let most =
+        value("--rules").map_or(1_000_000, |number| number.parse().expect("--rules is a number"));
     let sizes: Vec<usize> = if bench {
         let sizes = [0, 10, 1_000, 10_000, 100_000, 1_000_000].into_iter();
         sizes.filter(|&size| size <= most).collect()
@@ -64,7 +67,7 @@ fn main() {
         if counter.count(|| {}).is_none() {
             println!("no counter of instructions: this process may not be traced");
         }
-        for kind in KINDS {
+        for kind in KINDS.iter().filter(|kind| kind.name.contains(wanted)) {
             table(kind, &sizes, &meter);
             if !bench {
                 // One is enough to see that it counts; each instruction is a switch of processes.

@@ -248,13 +248,9 @@ impl AliasDraft {
 
     /// The list, if there is a rule in it.
     pub(super) fn finish(self, builder: &Builder<'_>) -> Option<Part<AliasList>> {
-        self.finish_list(builder).map(Part::new)
-    }
-
-    /// As [`AliasDraft::finish`], for a list that is a part of something else.
-    pub(super) fn finish_list(self, builder: &Builder<'_>) -> Option<AliasList> {
         let AliasDraft { rules, filings } = self;
-        (!rules.is_empty()).then(|| AliasList::new(&builder.pool, rules, &filings, builder.lookup))
+        (!rules.is_empty())
+            .then(|| Part::new(AliasList::new(&builder.pool, rules, &filings, builder.lookup)))
     }
 }
 
@@ -281,6 +277,10 @@ fn is_redirect(status: u16) -> bool {
 
 /// `ap_is_url`: a scheme and a colon at the start.
 pub(crate) fn is_url(text: &[u8]) -> bool {
+    // Nearly all are one of these.
+    if text.starts_with(b"http:") || text.starts_with(b"https:") {
+        return true;
+    }
     let scheme =
         text.iter().take_while(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(byte));
     let len = scheme.count();

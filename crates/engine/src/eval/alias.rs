@@ -19,13 +19,11 @@ use crate::trace::Event;
 const RESULT_BYTES_MAX: usize = 64 * 1024;
 
 /// Where the rule of a list matched.
-pub(super) struct Found<'p> {
-    pub(super) rule: &'p AliasRule,
-    /// Its number in its list.
-    pub(super) number: u32,
+struct Found<'p> {
+    rule: &'p AliasRule,
     /// Bytes of the path that a URL-path covers.
-    pub(super) covered: usize,
-    pub(super) captures: Option<Captures>,
+    covered: usize,
+    captures: Option<Captures>,
 }
 
 /// Rules of mod_alias look at the path alone.
@@ -92,7 +90,7 @@ impl<'r> Run<'r> {
     }
 
     /// The first rule of a list that matches.
-    pub(super) fn find_alias<'l>(
+    fn find_alias<'l>(
         &mut self,
         list: &'l AliasList,
         pool: &Pool,
@@ -106,17 +104,12 @@ impl<'r> Run<'r> {
             let found = match &rule.matcher {
                 AliasMatcher::Path(fake) => {
                     let covered = covers(pool.get(*fake), uri);
-                    (covered > 0).then_some(Found { rule, number, covered, captures: None })
+                    (covered > 0).then_some(Found { rule, covered, captures: None })
                 }
                 AliasMatcher::Match(pattern) => {
                     // A pattern that runs into a limit does not match, as in httpd.
                     let captures = pattern.find(pool, uri, &mut self.work.matcher).unwrap_or(None);
-                    captures.map(|captures| Found {
-                        rule,
-                        number,
-                        covered: 0,
-                        captures: Some(captures),
-                    })
+                    captures.map(|captures| Found { rule, covered: 0, captures: Some(captures) })
                 }
             };
             self.note(Some((rule.place, pool)), |_| Event::Tried {
@@ -192,7 +185,7 @@ impl<'r> Run<'r> {
             self.put_buffer(url);
         }
         let usable = is_url(&answer) || relative && answer.first() == Some(&b'/');
-        if hop.has_args && memchr::memchr(b'?', &answer).is_none() {
+        if hop.has_args && !answer.contains(&b'?') {
             answer.push(b'?');
             answer.extend_from_slice(&hop.args);
         }
@@ -246,6 +239,13 @@ pub(super) fn status_end(status: u16) -> End {
 /// 0 if it does not.
 pub(crate) fn covers(fake: &[u8], uri: &[u8]) -> usize {
     let slashes = |text: &[u8]| text.iter().take_while(|&&byte| byte == b'/').count();
+    if let Some(rest) = uri.strip_prefix(fake) {
+        return match (fake.last(), rest.first()) {
+            (Some(b'/'), _) => fake.len() + slashes(rest),
+            (Some(_), None | Some(b'/')) => fake.len(),
+            _ => 0,
+        };
+    }
     let (mut at, mut pos) = (0, 0);
     while at < fake.len() {
         if fake[at] == b'/' {

@@ -36,10 +36,6 @@ pub(super) enum Answer {
     Text(u16),
     /// The file at `Hop::filename`.
     File(u16),
-    /// What the server at the URL in `Hop::filename` says.
-    Proxy(u16),
-    /// That answer, with its fields.
-    Passed(u16),
     /// The methods of the target.
     Options,
     /// `OPTIONS *`
@@ -66,9 +62,13 @@ impl Run<'_> {
             end = match end {
                 End::Internal => self.internal_redirect(hop, Why::Rewritten),
                 End::File => return Answer::File(hop.status),
-                End::Proxy => return Answer::Proxy(hop.status),
                 End::Options => return Answer::Options,
                 End::Server => return Answer::Server,
+                // Most redirects: nobody looks at their fields, nor has a document for them.
+                End::Redirect(status) if hop.status == 200 && !self.has_documents(hop) => {
+                    hop.status = status;
+                    return Answer::Redirect(status);
+                }
                 End::Redirect(status) => {
                     hop.fields.set(b"Location", &self.work.answer);
                     match self.fail(hop, status) {
@@ -82,6 +82,12 @@ impl Run<'_> {
                 },
             }
         }
+    }
+
+    /// Whether the configuration has a document for any status.
+    fn has_documents(&self, hop: &Hop) -> bool {
+        let config = hop.config.as_deref().unwrap_or(&self.server.base);
+        !config.error_documents.is_empty()
     }
 
     /// An error or a redirect. `None`: its document is at the path in `Work::answer`.
@@ -183,8 +189,6 @@ impl Run<'_> {
         let edits = &config.as_deref().unwrap_or(&self.server.base).edits;
         let late = Stage::Late;
         match answer {
-            // The fields come with the answer; see `Run::finish_proxied`.
-            Answer::Proxy(_) | Answer::Passed(_) => return answer,
             Answer::Server => {}
             Answer::File(_) | Answer::Options => {
                 if answer == Answer::Options {
@@ -207,8 +211,10 @@ impl Run<'_> {
                 let with_text = matches!(answer, Answer::Text(300..=399));
                 let location =
                     hop.fields.get(b"Location").filter(|_| with_text).map(<[u8]>::to_vec);
-                std::mem::swap(&mut hop.fields, &mut self.work.always);
-                self.work.always.clear();
+                if !(hop.fields.is_empty() && self.work.always.is_empty()) {
+                    std::mem::swap(&mut hop.fields, &mut self.work.always);
+                    self.work.always.clear();
+                }
                 if let Some(location) = location {
                     hop.fields.set(b"Location", &location);
                 }
@@ -218,13 +224,14 @@ impl Run<'_> {
                 let _ = self.run_edits(hop, &edits.always, Target::Always, late);
             }
         }
-        self.check_fields(hop, answer)
-    }
-
-    /// Looks whether the fields of the response can be sent.
-    pub(super) fn check_fields(&mut self, hop: &mut Hop, answer: Answer) -> Answer {
-        self.unify_vary(hop);
         let redirect = matches!(answer, Answer::Redirect(_));
+        if self.work.always.is_empty() && hop.fields.is_empty() {
+            if redirect && has_control(&self.work.answer) {
+                return Answer::Status(500);
+            }
+            return answer;
+        }
+        self.unify_vary(hop);
         // A `Location` of `Header always` stands before the one of the redirect, and counts.
         if redirect && let Some(location) = self.work.always.get(b"Location") {
             hop.fields.set(b"Location", &self.work.answer);

@@ -40,7 +40,18 @@ pub(super) struct TooLong;
 
 impl Run<'_> {
     /// Runs the changes of all lists in order.
+    #[inline]
     pub(super) fn run_edits(
+        &mut self,
+        hop: &mut Hop,
+        lists: &[Part<EditList>],
+        target: Target,
+        stage: Stage,
+    ) -> Result<(), TooLong> {
+        if lists.is_empty() { Ok(()) } else { self.run_all_edits(hop, lists, target, stage) }
+    }
+
+    fn run_all_edits(
         &mut self,
         hop: &mut Hop,
         lists: &[Part<EditList>],

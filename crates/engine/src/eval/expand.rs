@@ -72,7 +72,7 @@ impl Run<'_> {
         depth: usize,
     ) {
         let mut rest = template;
-        while let Some(at) = rest.iter().position(|byte| b"\\$%".contains(byte)) {
+        while let Some(at) = rest.iter().position(|byte| matches!(byte, b'\\' | b'$' | b'%')) {
             out.extend_from_slice(&rest[..at]);
             rest = &rest[at..];
             let start = out.len();

@@ -39,10 +39,10 @@ impl<'s> Logged<'s> {
     pub fn requested_name(&self) -> Option<&'s [u8]> {
         let config = self.scratch.hop.config.as_deref();
         let config = config.unwrap_or(&self.site.program().servers[self.server].base);
-        if config.naming.canonical == Some(true) || self.scratch.host.is_empty() {
+        if config.naming.canonical == Some(true) || self.scratch.host.name.is_empty() {
             self.server_name()
         } else {
-            Some(&self.scratch.host)
+            Some(&self.scratch.host.name)
         }
     }
 

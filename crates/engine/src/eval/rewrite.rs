@@ -79,7 +79,8 @@ impl Run<'_> {
         let translated = match passed {
             Passed::Status(status) => Translated::End(End::Status(status)),
             Passed::Unchanged => Translated::Declined,
-            Passed::Changed { no_escape } if marks.proxy => self.rewrite_to_proxy(hop, no_escape),
+            // There is no proxy in this server: httpd without mod_proxy says the same.
+            Passed::Changed { .. } if marks.proxy => Translated::End(End::Status(403)),
             Passed::Changed { .. } if marks.pass_through => {
                 if has_blank_or_control(&hop.args) {
                     Translated::End(End::Status(403))
@@ -117,7 +118,7 @@ impl Run<'_> {
         {
             return None;
         }
-        if !hop.proxied && !config.options.follows_links() {
+        if !config.options.follows_links() {
             return Some(End::Status(403));
         }
         let mut original = self.take_buffer();
@@ -132,7 +133,7 @@ impl Run<'_> {
                 hop.filename.clone_from(&original);
                 None
             }
-            Passed::Changed { .. } if marks.proxy => self.rewrite_directory_to_proxy(hop),
+            Passed::Changed { .. } if marks.proxy => Some(End::Status(403)),
             Passed::Changed { no_escape } => match absolute(&hop.filename) {
                 Some((skip, _)) => {
                     self.rebase_redirect(hop, dir, skip);
@@ -396,14 +397,6 @@ impl Run<'_> {
         split_query(hop, flags);
         if flags.has(Flags::PROXY) {
             marks.proxy = true;
-            // In a directory nothing escapes the URL later.
-            if place.directory.is_some() && !flags.has(Flags::NO_ESCAPE) {
-                let mut escaped = self.take_buffer();
-                path::escape(&hop.filename, &mut escaped);
-                std::mem::swap(&mut escaped, &mut hop.filename);
-                self.put_buffer(escaped);
-            }
-            self.qualify(hop);
             return;
         }
         if flags.has(Flags::REDIRECT) {
@@ -731,32 +724,34 @@ fn has_blank_or_control(args: &[u8]) -> bool {
 
 /// Whether the string is a URL to mod_rewrite: where its host begins, and whether it takes a query.
 pub(super) fn absolute(text: &[u8]) -> Option<(usize, bool)> {
-    const SCHEMES: &[(&[u8], bool)] = &[
-        (b"http://", true),
-        (b"https://", true),
-        (b"ajp://", true),
-        (b"balancer://", true),
-        (b"fcgi://", true),
-        (b"ftp://", false),
-        (b"gopher://", false),
-        (b"h2://", true),
-        (b"h2c://", true),
-        (b"ldap://", false),
-        (b"mailto:", true),
-        (b"news:", false),
-        (b"nntp://", false),
-        (b"scgi://", true),
-        (b"unix:", true),
-        (b"ws://", true),
-        (b"wss://", true),
-    ];
     if text.len() <= 5 || text[0] == b'/' {
         return None;
     }
+    // Nearly all are one of these, written like this.
+    if text.starts_with(b"http://") {
+        return Some((b"http://".len(), true));
+    }
+    if text.starts_with(b"https://") {
+        return Some((b"https://".len(), true));
+    }
+    let schemes: &[(&[u8], bool)] = match text[0] | 0x20 {
+        b'h' => &[(b"http://", true), (b"https://", true), (b"h2://", true), (b"h2c://", true)],
+        b'a' => &[(b"ajp://", true)],
+        b'b' => &[(b"balancer://", true)],
+        b'f' => &[(b"fcgi://", true), (b"ftp://", false)],
+        b'g' => &[(b"gopher://", false)],
+        b'l' => &[(b"ldap://", false)],
+        b'm' => &[(b"mailto:", true)],
+        b'n' => &[(b"news:", false), (b"nntp://", false)],
+        b's' => &[(b"scgi://", true)],
+        b'u' => &[(b"unix:", true)],
+        b'w' => &[(b"ws://", true), (b"wss://", true)],
+        _ => &[],
+    };
     let is = |scheme: &[u8]| {
         text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme))
     };
-    SCHEMES.iter().find(|(scheme, _)| is(scheme)).map(|(scheme, query)| (scheme.len(), *query))
+    schemes.iter().find(|(scheme, _)| is(scheme)).map(|(scheme, query)| (scheme.len(), *query))
 }
 
 /// The variables that rules are filed under.

@@ -7,6 +7,36 @@ use milepost_http::uri::Uri;
 
 use crate::request::{Request, Version};
 
+/// The name in the last `Host` field. Most clients say the same again and again.
+#[derive(Debug, Default)]
+pub(super) struct Host {
+    /// In lower case, without a last dot; empty if there is none.
+    pub(super) name: Vec<u8>,
+    /// The field that is a plain name and was read into `name`; empty if another one was.
+    plain: Vec<u8>,
+}
+
+impl Host {
+    /// There is no host.
+    pub(super) fn clear(&mut self) {
+        self.name.clear();
+        self.plain.clear();
+    }
+
+    /// Reads the value of a `Host` field and returns its port.
+    fn read(&mut self, field: &[u8]) -> Result<Option<u16>, u16> {
+        if !self.plain.is_empty() && self.plain == field {
+            return Ok(None);
+        }
+        self.clear();
+        let port = split_host(field, &mut self.name)?;
+        if port.is_none() {
+            self.plain.extend_from_slice(field);
+        }
+        Ok(port)
+    }
+}
+
 /// What a request-target names.
 pub(super) enum Target<'a> {
     /// A path and a query string, for the host that was written into the buffer.
@@ -21,29 +51,32 @@ pub(super) enum Target<'a> {
     Asterisk,
 }
 
-/// Parses target and host; the host's name goes to `host`, in lower case.
+/// Parses target and host; the host's name goes to `host`.
 ///
 /// Errors are statuses.
 pub(super) fn parse<'a>(
     request: &Request<'a>,
     line_bytes_max: usize,
-    host: &mut Vec<u8>,
+    host: &mut Host,
 ) -> Result<Target<'a>, u16> {
     let target = request.target;
-    if target.iter().any(|&byte| byte <= b' ' || byte == 0x7f || byte == b'#') {
+    let scan = Scan::of(target);
+    if scan.is_forbidden {
         return Err(400);
     }
-    let hosts = request.fields.count("host");
+    let (hosts, field) = request.fields.counted("host");
     if hosts > 1 || hosts == 0 && request.version >= Version::Http11 {
         return Err(400);
     }
-    let field = request.fields.value("host");
     let mut port = match &field {
-        Some(field) => match split_host(field, host)? {
+        Some(field) => match host.read(field)? {
             Some(0) => return Err(400),
             port => port,
         },
-        None => None,
+        None => {
+            host.clear();
+            None
+        }
     };
     if request.method.len() + target.len() + b"  HTTP/1.1".len() > line_bytes_max {
         return Err(414);
@@ -57,7 +90,8 @@ pub(super) fn parse<'a>(
     if target.first() == Some(&b'/') {
         // More than one leading slash would read as an authority.
         let slashes = target.iter().take_while(|&&byte| byte == b'/').count();
-        let (path, args) = split_query(&target[slashes - 1..]);
+        let path = &target[slashes - 1..scan.path_end];
+        let args = target.get(scan.path_end + 1..);
         return Ok(Target::Path { path, args, port, authority: None });
     }
     let uri = Uri::parse(target);
@@ -74,14 +108,45 @@ pub(super) fn parse<'a>(
         let end = rest.iter().position(|byte| b"/?".contains(byte)).unwrap_or(rest.len());
         if end > 0 {
             // The authority of the target replaces the Host field.
-            host.clear();
             // Port 0 is let through in a target, and means nothing.
-            port = split_host(&rest[..end], host)?.filter(|&port| port > 0);
+            port = host.read(&rest[..end])?.filter(|&port| port > 0);
             authority = Some(&rest[..end]).filter(|_| hosts > 0);
         }
     }
     Ok(Target::Path { path, args: uri.query, port, authority })
 }
+
+/// What one look at a request-target tells.
+struct Scan {
+    /// It has a byte that no request-target has: a blank, a control byte, the sign of a fragment.
+    is_forbidden: bool,
+    /// Where the first `?` is, or the end.
+    path_end: usize,
+}
+
+impl Scan {
+    fn of(target: &[u8]) -> Scan {
+        let is_plain = |&byte: &u8| IS_PLAIN[usize::from(byte)];
+        let path_end = target.iter().position(|byte| !is_plain(byte)).unwrap_or(target.len());
+        let is_forbidden = match target.get(path_end..) {
+            Some([b'?', query @ ..]) => !query.iter().all(|byte| is_plain(byte) || *byte == b'?'),
+            rest => !rest.unwrap_or_default().is_empty(),
+        };
+        Scan { is_forbidden, path_end }
+    }
+}
+
+/// The bytes that a request-target may have, but for `?`.
+static IS_PLAIN: [bool; 256] = {
+    let mut table = [true; 256];
+    let mut byte = 0;
+    while byte < table.len() {
+        let is_forbidden = byte <= b' ' as usize || byte == 0x7f || byte == b'#' as usize;
+        table[byte] = !is_forbidden && byte != b'?' as usize;
+        byte += 1;
+    }
+    table
+};
 
 /// Splits a path at its first `?`.
 pub(super) fn split_query(target: &[u8]) -> (&[u8], Option<&[u8]>) {

@@ -1,19 +1,23 @@
-//! Lists of rule numbers, each in rising order, kept as links in one array.
+//! Lists of rule numbers, each in rising order.
 //!
-//! A million rules under a million keys are a million lists of one: a list must cost two numbers.
+//! A million rules under a million keys are a million lists of one: such a list is the rule's number itself,
+//! and only longer ones have links in an array. Lists are made from their ends, the last rule first, so that
+//! nobody needs to know where one ends.
 
-const NONE: u32 = u32::MAX;
+/// Tells a link's number from a rule's. Rules are fewer than lines in 4 GiB of text, so the bit is free.
+const IS_LINK: u32 = 1 << 31;
 
 /// A list in a [`Postings`].
-#[derive(Clone, Copy, Debug)]
-pub(super) struct List {
-    head: u32,
-    tail: u32,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct List(u32);
+
+impl List {
+    pub(super) const EMPTY: List = List(u32::MAX);
 }
 
 impl Default for List {
     fn default() -> Self {
-        List { head: NONE, tail: NONE }
+        List::EMPTY
     }
 }
 
@@ -26,76 +30,82 @@ pub(super) struct Postings {
 #[derive(Clone, Copy, Debug)]
 struct Link {
     rule: u32,
-    next: u32,
+    rest: List,
 }
 
 impl Postings {
-    /// Appends `rule`, which is not smaller than the last of `list`; a repetition is dropped.
-    pub(super) fn push(&mut self, list: &mut List, rule: u32) {
-        let new = self.links.len() as u32;
-        if list.tail == NONE {
-            list.head = new;
-        } else {
-            let tail = &mut self.links[list.tail as usize];
-            debug_assert!(tail.rule <= rule, "rules are filed in order");
-            if tail.rule == rule {
+    /// Puts `rule`, which is not larger than the first of `list`, before it; a repetition is dropped.
+    pub(super) fn push_front(&mut self, list: &mut List, rule: u32) {
+        if let Some((first, _)) = self.split(*list) {
+            debug_assert!(rule <= first, "rules are filed from the last to the first");
+            if first == rule {
                 return;
             }
-            tail.next = new;
+            let link = self.links.len() as u32;
+            self.links.push(Link { rule, rest: *list });
+            *list = List(link | IS_LINK);
+        } else {
+            *list = List(rule);
         }
-        list.tail = new;
-        self.links.push(Link { rule, next: NONE });
     }
 
-    pub(super) fn reserve(&mut self, rules: usize) {
-        self.links.reserve_exact(rules);
-    }
-
-    pub(super) fn iter(&self, list: List) -> impl Iterator<Item = u32> {
-        let mut at = list.head;
+    pub(super) fn iter(&self, mut list: List) -> impl Iterator<Item = u32> {
         std::iter::from_fn(move || {
-            let link = self.links.get(at as usize)?;
-            at = link.next;
-            Some(link.rule)
+            let (first, rest) = self.split(list)?;
+            list = rest;
+            Some(first)
         })
+    }
+
+    /// The first rule of a list and the list of the others.
+    #[inline]
+    fn split(&self, list: List) -> Option<(u32, List)> {
+        if list == List::EMPTY {
+            None
+        } else if list.0 & IS_LINK == 0 {
+            Some((list.0, List::EMPTY))
+        } else {
+            let Link { rule, rest } = self.links[(list.0 & !IS_LINK) as usize];
+            Some((rule, rest))
+        }
     }
 }
 
 /// Merges the lists that a string has called up.
 #[derive(Debug, Default)]
 pub(super) struct Cursor {
-    heads: Vec<u32>,
+    lists: Vec<List>,
 }
 
 impl Cursor {
     pub(super) fn clear(&mut self) {
-        self.heads.clear();
+        self.lists.clear();
     }
 
+    #[inline]
     pub(super) fn add(&mut self, list: List) {
-        if list.head != NONE {
-            self.heads.push(list.head);
+        if list != List::EMPTY {
+            self.lists.push(list);
         }
     }
 
     /// The smallest rule from `from` on. `from` must not fall between two calls, unless the lists are
     /// called up anew.
     pub(super) fn next(&mut self, from: u32, postings: &Postings) -> Option<u32> {
-        let mut smallest = NONE;
+        let mut smallest = None;
         let mut at = 0;
-        while at < self.heads.len() {
-            let mut link = postings.links[self.heads[at] as usize];
-            while link.rule < from && link.next != NONE {
-                self.heads[at] = link.next;
-                link = postings.links[link.next as usize];
+        while let Some(list) = self.lists.get_mut(at) {
+            match postings.split(*list) {
+                Some((rule, rest)) if rule < from => *list = rest,
+                Some((rule, _)) => {
+                    smallest = Some(smallest.map_or(rule, |smallest: u32| smallest.min(rule)));
+                    at += 1;
+                }
+                None => {
+                    self.lists.swap_remove(at);
+                }
             }
-            if link.rule < from {
-                self.heads.swap_remove(at);
-                continue;
-            }
-            smallest = smallest.min(link.rule);
-            at += 1;
         }
-        (smallest != NONE).then_some(smallest)
+        smallest
     }
 }

@@ -1,21 +1,20 @@
 //! Literals that a string can equal, begin with or contain, and the rules filed under each.
 
-use std::hash::BuildHasher;
-
 use aho_corasick::AhoCorasick;
-use foldhash::fast::RandomState;
-use hashbrown::HashTable;
 
+use super::exact::Exact;
 use super::postings::{Cursor, List, Postings};
 use super::trie::Trie;
 use crate::pattern::Reach;
 use crate::pool::{Pool, Str};
 
-/// Literals for one subject. The hash is seeded anew in each process: its keys come from the network.
+/// Literals for one subject.
 #[derive(Debug, Default)]
 pub(super) struct Strings {
-    hasher: RandomState,
-    exact: HashTable<Key>,
+    exact: Exact,
+    /// Prefixes that end in a slash: looked up at every slash of a string.
+    cuts: Exact,
+    /// The other prefixes.
     prefixes: Trie,
     contained: Vec<Key>,
     searcher: Option<AhoCorasick>,
@@ -29,16 +28,24 @@ struct Key {
 
 impl Strings {
     pub(super) fn is_empty(&self) -> bool {
-        self.exact.is_empty() && self.prefixes.is_empty() && self.contained.is_empty()
+        self.exact.is_empty()
+            && self.cuts.is_empty()
+            && self.prefixes.is_empty()
+            && self.contained.is_empty()
     }
 
-    /// Makes room for literals that a string equals.
-    pub(super) fn reserve(&mut self, literals: usize) {
-        // An empty table has nothing to hash again.
-        self.exact.reserve(literals, |_| 0);
+    /// Makes room for literals that a string equals, and for prefixes that end in a slash.
+    pub(super) fn reserve(&mut self, exact: usize, cuts: usize) {
+        self.exact.reserve(exact);
+        self.cuts.reserve(cuts);
     }
 
-    /// Files `rule` under `text`. Rules come in rising order.
+    /// Whether a literal is looked up at slashes.
+    pub(super) fn is_cut(pool: &Pool, text: Str, reach: Reach) -> bool {
+        reach == Reach::Prefix && pool.get(text).last() == Some(&b'/')
+    }
+
+    /// Files `rule` under `text`. Rules come from the last to the first.
     pub(super) fn add(
         &mut self,
         pool: &Pool,
@@ -48,20 +55,14 @@ impl Strings {
         postings: &mut Postings,
     ) {
         match reach {
-            Reach::Exact => {
-                let bytes = pool.get(text);
-                let hash = self.hasher.hash_one(bytes);
-                let rehash = |key: &Key| self.hasher.hash_one(pool.get(key.text));
-                let mut entry = self
-                    .exact
-                    .entry(hash, |key| pool.get(key.text) == bytes, rehash)
-                    .or_insert_with(|| Key { text, rules: List::default() });
-                postings.push(&mut entry.get_mut().rules, rule);
+            Reach::Exact => self.exact.add(pool.get(text), rule, postings),
+            Reach::Prefix if Strings::is_cut(pool, text, reach) => {
+                self.cuts.add(pool.get(text), rule, postings);
             }
-            Reach::Prefix => postings.push(self.prefixes.list(pool, text), rule),
+            Reach::Prefix => postings.push_front(self.prefixes.list(pool, text), rule),
             Reach::Contains => {
                 let mut key = Key { text, rules: List::default() };
-                postings.push(&mut key.rules, rule);
+                postings.push_front(&mut key.rules, rule);
                 self.contained.push(key);
             }
         }
@@ -78,7 +79,12 @@ impl Strings {
     /// Calls up the rules of every literal that `subject` has.
     pub(super) fn find(&self, pool: &Pool, subject: &[u8], cursor: &mut Cursor) {
         if !self.exact.is_empty() {
-            cursor.add(self.exact(pool, subject));
+            cursor.add(self.exact.get(subject));
+        }
+        if !self.cuts.is_empty() {
+            for (at, _) in subject.iter().enumerate().filter(|&(_, &byte)| byte == b'/') {
+                cursor.add(self.cuts.get(&subject[..=at]));
+            }
         }
         self.prefixes.find(pool, subject, cursor);
         match &self.searcher {
@@ -90,12 +96,5 @@ impl Strings {
             // More literals than an automaton can hold: all are candidates.
             None => self.contained.iter().for_each(|key| cursor.add(key.rules)),
         }
-    }
-
-    /// The rules filed under exactly `subject`.
-    pub(super) fn exact(&self, pool: &Pool, subject: &[u8]) -> List {
-        let hash = self.hasher.hash_one(subject);
-        let key = self.exact.find(hash, |key| pool.get(key.text) == subject);
-        key.map(|key| key.rules).unwrap_or_default()
     }
 }

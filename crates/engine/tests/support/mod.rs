@@ -106,8 +106,6 @@ pub(crate) fn ask(
         Outcome::Status(status) => status.to_string(),
         Outcome::Text { status, text } => format!("{status} {}", String::from_utf8_lossy(text)),
         Outcome::File { status, path } => format!("{status} {}", String::from_utf8_lossy(path)),
-        Outcome::Proxy(proxied) => format!("proxy {}", String::from_utf8_lossy(proxied.url)),
-        Outcome::Passed(status) => format!("passed {status}"),
     }
 }
 
@@ -149,6 +147,10 @@ impl milepost_engine::Fields for SliceFields<'_> {
 
     fn count(&self, name: &str) -> usize {
         self.0.count(name)
+    }
+
+    fn counted(&self, name: &str) -> (usize, Option<std::borrow::Cow<'_, [u8]>>) {
+        self.0.counted(name)
     }
 
     fn name(&self, number: usize) -> Option<&str> {

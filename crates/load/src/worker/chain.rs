@@ -193,6 +193,7 @@ impl Worker<'_> {
                 let places = self.origins.len() * slots;
                 self.connections.resize_with(places, || Connection::new(keep));
                 self.deadlines.grow(places);
+                self.driver.grow(places);
                 self.origins.len() - 1
             }
         };

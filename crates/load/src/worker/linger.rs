@@ -6,16 +6,20 @@
 use std::io::{self, ErrorKind};
 use std::time::Duration;
 
-use mio::{Events, Interest, Token};
+use mio::{Interest, Token};
 
-use super::{TICK, Worker};
+use super::Worker;
 use crate::clock::nanos;
 use crate::connection::Watch;
+use crate::meter::TICK;
 use crate::report::Linger;
 use crate::stream::Stream;
 
 /// The token of the socket; connections have their index.
 pub(super) const TOKEN: Token = Token(usize::MAX - 1);
+
+/// Nobody asked for what still comes; it is read in pieces of this length.
+const REST_BYTES: usize = 4096;
 
 /// The socket that was left open.
 #[derive(Debug)]
@@ -41,7 +45,7 @@ impl Worker<'_> {
         if let Some(socket) = &mut lingering.socket
             && !closed
         {
-            let registry = self.poll.registry();
+            let Some(registry) = self.driver.registry() else { return };
             let outcome = match watch {
                 Watch::Nothing => registry.register(socket, TOKEN, Interest::READABLE),
                 _ => registry.reregister(socket, TOKEN, Interest::READABLE),
@@ -59,8 +63,9 @@ impl Worker<'_> {
         let now = self.now;
         let Some(lingering) = &mut self.lingering else { return };
         let Some(socket) = &mut lingering.socket else { return };
+        let mut buffer = [0; REST_BYTES];
         loop {
-            match socket.read(&mut self.buffer) {
+            match socket.read(&mut buffer) {
                 // Nobody asked for more.
                 Ok(length) if length > 0 => {}
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -82,19 +87,17 @@ impl Worker<'_> {
     pub(crate) fn wait_for_lingering(&mut self) -> io::Result<Option<Linger>> {
         let ended = self.now;
         let until = ended.saturating_add(nanos(self.shared.plan.linger_max.unwrap_or_default()));
-        let mut events = Events::with_capacity(1);
         while self.lingering.as_ref().is_some_and(|it| it.closed_at.is_none())
             && self.now < until
             && !self.shared.control.is_stopped()
         {
             let wait = TICK.min(Duration::from_nanos(until - self.now));
-            match self.poll.poll(&mut events, Some(wait)) {
-                Err(error) if error.kind() != ErrorKind::Interrupted => return Err(error),
-                _ => {}
-            }
+            self.driver.wait(wait, None, self.now)?;
             self.now = self.shared.clock.now();
-            if events.iter().any(|event| event.token() == TOKEN) {
-                self.see_lingering();
+            while let Some(ready) = self.driver.next() {
+                if ready.token == TOKEN {
+                    self.see_lingering();
+                }
             }
         }
         Ok(self.lingering.take().map(|it| Linger {

@@ -44,7 +44,7 @@ impl Worker<'_> {
         }
         self.record.closed_by_server += 1;
         self.record.resent += 1;
-        connection.close();
+        self.driver.close(at, connection);
         connection.exchange.written = 0;
         connection.exchange.sent = 0;
         self.send(at);
@@ -76,7 +76,7 @@ impl Worker<'_> {
         }
         self.count_failure(at, failure);
         let connection = &mut self.connections[at];
-        connection.close();
+        self.driver.close(at, connection);
         connection.state = State::Free;
         self.deadlines.clear(at);
         self.busy -= 1;
@@ -88,7 +88,7 @@ impl Worker<'_> {
         let now = self.shared.clock.now();
         let address = self.origin(at).clone();
         let connection = &mut self.connections[at];
-        connection.close();
+        self.driver.close(at, connection);
         if connection.failures == 0 {
             connection.failing_since = connection.opened;
         }

@@ -28,7 +28,8 @@ fn each_fetch_has_a_connection_of_its_own() {
             "HTTP response codes:",
             "code --",
             "code --",
-        ]
+        ],
+        "{said:?}"
     );
     assert!(lines[6].starts_with("  code 200 -- ") && lines[7].starts_with("  code 301 -- "));
     assert_eq!(peer.connections(), 1000);

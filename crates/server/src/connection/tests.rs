@@ -1,6 +1,5 @@
 //! Deadlines, on a clock that stands still until everybody waits; and any cut of a stream into reads.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use milepost_engine::{ReadTimeout, Settings};
@@ -12,6 +11,7 @@ use tokio::task::{spawn_local, yield_now};
 use super::*;
 use crate::limits::Limits;
 use crate::reply::Reply;
+use crate::worker::Shared;
 
 const REQUEST: &[u8] = b"GET /a HTTP/1.1\r\nHost: a\r\n\r\n";
 
@@ -244,7 +244,7 @@ fn paused_with<F: Future<Output = ()>>(settings: Settings, body: impl FnOnce(Cli
         .build_local(LocalOptions::default())
         .unwrap();
     runtime.block_on(async {
-        let worker = Worker::new(Limits::from(&settings), Redirect, Arc::default());
+        let worker = Worker::new(Limits::from(&settings), Redirect, Shared::alone());
         spawn_local(Rc::clone(&worker).sweep());
         let (stream, server) = duplex(PIPE_BYTES);
         let address = ([127, 0, 0, 1], 80).into();

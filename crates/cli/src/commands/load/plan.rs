@@ -6,13 +6,13 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, bail};
 use milepost_load::{
-    Arrival, Expectation, HttpUrl, ListedUrl, Order, Persistence, Plan, Spacing, Stop, Target,
-    WarmUp, parse_url_list,
+    Arrival, Expectation, HttpUrl, Io, ListedUrl, Order, Persistence, Plan, Share, Spacing, Stop,
+    Target, WarmUp, parse_url_list,
 };
 
-use super::{Args, ArrivalArg, OrderArg};
+use super::{Args, ArrivalArg, IoArg, OrderArg};
 
 /// Units of a duration, in seconds.
 const UNITS: [(&str, f64); 4] = [("ms", 0.001), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
@@ -24,6 +24,9 @@ impl TryFrom<Args> for Plan {
     type Error = anyhow::Error;
 
     fn try_from(args: Args) -> anyhow::Result<Self> {
+        if args.processes > 1 && args.urls.as_deref() == Some(Path::new("-")) {
+            bail!("--processes: a list on stdin cannot be read by several; put it in a file");
+        }
         let listed = match (&args.url, &args.urls) {
             (_, Some(file)) => read_list(file)?,
             (Some(url), None) => {
@@ -44,9 +47,15 @@ impl TryFrom<Args> for Plan {
             OrderArg::Random => Order::Random,
         };
         plan.seed = args.seed;
+        plan.io = match args.io {
+            IoArg::Auto => Io::Auto,
+            IoArg::Uring => Io::Uring,
+            IoArg::Epoll => Io::Epoll,
+        };
         plan.connections = args.connections;
         plan.threads = args.threads;
         plan.timeout = args.timeout;
+        plan.share = args.share.unwrap_or(Share { index: 0, of: args.processes });
         if args.no_keep_alive {
             plan.persistence = Persistence::Close;
         }

@@ -3,14 +3,14 @@
 use std::fmt::Write as _;
 
 use milepost_load::{
-    Arrival, AssertionOutcome, ErrorCount, Generator, Order, Persistence, Plan, Report, Spacing,
-    Stop, Times, Verdict, Warning, WrongAnswer,
+    Arrival, AssertionOutcome, ErrorCount, Generator, Io, Order, Persistence, Plan, Report,
+    Spacing, Stop, Times, Verdict, Warning, WrongAnswer,
 };
 
 use super::stages;
 
 /// Marks a value of which only a lower bound is known.
-const AT_LEAST: &str = "\u{2265}";
+pub(super) const AT_LEAST: &str = "\u{2265}";
 
 /// Stands where there is no value.
 const NOTHING: &str = "-";
@@ -74,7 +74,10 @@ fn heading(plan: &Plan, report: &Report) -> String {
             )
         }
     };
-    let threads = count(report.generator.threads, "thread");
+    let mut threads = count(report.generator.threads, "thread");
+    if plan.share.of > 1 {
+        push(&mut threads, format_args!(" in {} processes", plan.share.of));
+    }
     let arrival = match &plan.arrival {
         Arrival::Closed => "closed loop".to_owned(),
         Arrival::Open { rate, spacing } => {
@@ -208,13 +211,14 @@ fn cell(times: &Times, name: &str) -> String {
 }
 
 fn generator(out: &mut String, report: &Report) {
-    let Generator { threads, cpu_seconds, busiest_thread, lateness_ns, longest_turn_ns } =
+    let Generator { threads, io, cpu_seconds, busiest_thread, lateness_ns, longest_turn_ns } =
         &report.generator;
     line(out, "");
     let cpu = format!(
-        "{:.2} us CPU a request, {cpu_seconds:.2} s on {}, the busiest at {:.0} % of a core",
+        "{:.2} us CPU a request, {cpu_seconds:.2} s on {} with {}, the busiest at {:.0} % of a core",
         report.client_cpu_us_per_request,
         count(*threads, "thread"),
+        if *io == Io::Uring { "io_uring" } else { "epoll" },
         busiest_thread * 100.0
     );
     row(out, "generator", &cpu);
@@ -267,7 +271,7 @@ fn assertions(out: &mut String, report: &Report) {
 }
 
 /// A time with its unit, three to four digits.
-fn time(ns: u64) -> String {
+pub(super) fn time(ns: u64) -> String {
     let value = ns as f64;
     let (value, unit) = match ns {
         0..1_000 => return format!("{ns} ns"),
@@ -284,7 +288,7 @@ fn time(ns: u64) -> String {
 }
 
 /// A whole number with its thousands apart.
-fn grouped(number: u64) -> String {
+pub(super) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {

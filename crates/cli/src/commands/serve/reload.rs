@@ -4,7 +4,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::Context;
 use milepost_engine::{LoadOptions, Loaded, Severity, Site};
-use milepost_server::{ErrorLog, Helpers, Logs, Manager, Reloader, SiteResponder, Watched, report};
+use milepost_server::{
+    ErrorLog, Helpers, Logs, Manager, Metrics, Reloader, SiteResponder, Watched, report,
+};
 
 use super::{endpoints, say};
 
@@ -32,14 +34,20 @@ pub(super) struct Serving {
     pub(super) site: Arc<Site>,
     pub(super) logs: Arc<Logs>,
     pub(super) helpers: Helpers,
+    pub(super) metrics: Arc<Metrics>,
 }
 
 impl Serving {
     /// Starts the writer of the logs of a site, and the programs that its maps ask.
-    pub(super) fn new(site: Arc<Site>, logs: Logs) -> anyhow::Result<Serving> {
+    pub(super) fn new(
+        site: Arc<Site>,
+        logs: Logs,
+        metrics: Arc<Metrics>,
+    ) -> anyhow::Result<Serving> {
         logs.start()?;
         let helpers = Helpers::start(&site)?;
-        Ok(Serving { site, logs: Arc::new(logs), helpers })
+        metrics.expect(&site);
+        Ok(Serving { site, logs: Arc::new(logs), helpers, metrics })
     }
 
     /// What makes the responder of each worker.
@@ -47,9 +55,11 @@ impl Serving {
         let (site, logs) = (Arc::clone(&self.site), Arc::clone(&self.logs));
         // Each worker has its own share; the first one is only there to be shared.
         let helpers = Mutex::new(self.helpers.share());
+        let metrics = Arc::clone(&self.metrics);
         move || {
             SiteResponder::with_logs(Arc::clone(&site), Arc::clone(&logs))
                 .with_helpers(lock(&helpers).share())
+                .with_metrics(&metrics)
         }
     }
 }
@@ -62,7 +72,9 @@ impl Reloading {
 
     pub(super) fn reload(&mut self) {
         self.manager.reloading();
-        let status = match self.try_reload() {
+        let outcome = self.try_reload();
+        lock(&self.serving).metrics.reloaded(outcome.is_ok());
+        let status = match outcome {
             Ok(addresses) => format!("serving {} anew on {addresses}", self.what),
             Err(error) => format!("{error:#}; what was served before still is"),
         };
@@ -78,7 +90,8 @@ impl Reloading {
             anyhow::bail!("{} does not load", self.what);
         };
         let logs = Logs::open(&site.settings().logs, Some(&lock(&self.serving).logs))?;
-        let new = Serving::new(site, logs)?;
+        let metrics = Arc::clone(&lock(&self.serving).metrics);
+        let new = Serving::new(site, logs, metrics)?;
         self.reloader.reload(new.site.settings(), new.responder())?;
         // Old rules are taken apart, and old logs written to their end, here and by no worker.
         let old = std::mem::replace(&mut *lock(&self.serving), new);

@@ -1,0 +1,27 @@
+//! The tests of tests/load on epoll, where io_uring is what is taken by itself.
+
+#[path = "../load/answers.rs"]
+mod answers;
+#[path = "../load/failures.rs"]
+mod failures;
+#[path = "../load/observer.rs"]
+mod observer;
+#[path = "../load/open_loop.rs"]
+mod open_loop;
+#[path = "../load/peer.rs"]
+mod peer;
+#[path = "../load/persistence.rs"]
+mod persistence;
+#[path = "../load/runs.rs"]
+mod runs;
+#[path = "../load/slots.rs"]
+mod slots;
+#[path = "../load/stop.rs"]
+mod stop;
+
+use milepost_load::Io;
+
+use crate::runs::{kinds, load, plan, target};
+
+/// How sockets are reached.
+const IO: Io = Io::Epoll;
