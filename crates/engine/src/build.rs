@@ -19,12 +19,14 @@ mod log;
 mod macros;
 mod map;
 mod process;
+mod protocol;
 mod reader;
 mod report;
 mod rewrite;
 mod script;
 mod sections;
 mod servers;
+mod tls;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -102,6 +104,7 @@ pub(crate) fn build_htaccess(
         containers: Vec::new(),
         limits: Vec::new(),
         databases: Vec::new(),
+        sni_policy: tls::SniPolicy::default(),
     };
     let mut dir = DirDraft::default();
     let mut context = Context {
@@ -142,6 +145,8 @@ struct Builder<'o> {
     /// `<Limit>` that are being read.
     limits: Vec<crate::program::Limit>,
     databases: Vec<Database>,
+    /// `SSLVHostSNIPolicy`
+    sni_policy: tls::SniPolicy,
 }
 
 /// A server while its directives are read.
@@ -157,6 +162,8 @@ struct ServerDraft {
     merge_slashes: Option<bool>,
     recursion_max: Option<(u32, u32)>,
     sections: sections::SectionLists,
+    tls: tls::TlsDraft,
+    protocols: protocol::ProtocolDraft,
 }
 
 /// A section, or what is outside all sections, while its directives are read.
@@ -216,6 +223,7 @@ impl<'o> Builder<'o> {
             containers: Vec::new(),
             limits: Vec::new(),
             databases: Vec::new(),
+            sni_policy: tls::SniPolicy::default(),
         }
     }
 

@@ -27,6 +27,7 @@ mod rewrite;
 mod section_alias;
 mod table;
 mod target;
+mod tls;
 mod variable;
 mod vary;
 mod walk;
@@ -39,6 +40,7 @@ use milepost_pcre::Matcher;
 
 pub(crate) use self::table::Table;
 pub(crate) use alias::covers;
+pub(crate) use identity::select;
 pub use logged::Logged;
 
 use self::conclude::{Answer, Why};
@@ -295,9 +297,9 @@ pub(crate) fn decide<'s>(
         let name = run.server.name.map(|name| run.program.pool.get(name.host));
         Event::Server { name: name.map(|name| String::from_utf8_lossy(name).into_owned()) }
     });
-    let answer = match parsed {
+    let answer = match parsed.and_then(|_| run.check_tls()) {
         Err(status) => run.conclude(hop, End::Status(status)),
-        Ok(_) => {
+        Ok(()) => {
             let end = run.pass(hop, path);
             run.conclude(hop, end)
         }

@@ -20,11 +20,13 @@ mod outside;
 mod pattern;
 mod pool;
 mod program;
+mod protocol;
 mod request;
 mod response;
 mod settings;
 mod site;
 mod status;
+mod tls;
 mod trace;
 mod wildcard;
 
@@ -39,8 +41,13 @@ pub use log::{
     LogUnit, LogWhat,
 };
 pub use outside::{FileKind, Outside, Stamp};
+pub use protocol::{Protocol, Protocols};
 pub use request::{Fields, NoFields, Request, Scheme, Version};
 pub use response::AddedFields;
 pub use settings::{Listen, ReadTimeout, Settings};
 pub use site::{Loaded, Site, SourceFile};
+pub use tls::{
+    Tls, TlsCertificate, TlsClient, TlsFault, TlsPart, TlsRevocation, TlsServer, TlsSettings,
+    TlsVariables, TlsVerify, TlsVersions,
+};
 pub use trace::{Directive, Event, Step};

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::diagnostic::Diagnostic;
 use crate::helper::Database;
+use crate::tls::{TlsFault, TlsServer};
 
 /// The world outside, as the engine needs it. The server implements it over the file system; tests
 /// over a table.
@@ -63,6 +64,13 @@ pub trait Outside {
     fn query(&self, database: &Database, sql: &str, key: &[u8]) -> Option<Vec<u8>> {
         let _ = (database, sql, key);
         None
+    }
+
+    /// Tells what is wrong with the certificates and keys of a server that speaks TLS. Without an
+    /// implementation nothing is looked at.
+    fn examine_tls(&self, server: &TlsServer) -> Vec<TlsFault> {
+        let _ = server;
+        Vec::new()
     }
 
     /// Returns a variable of the process environment.

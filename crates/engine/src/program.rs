@@ -17,12 +17,12 @@ mod rewrite;
 mod section;
 
 use std::collections::HashMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 pub(crate) use access::{
     Access, AuthType, Host, HostOrder, HostRules, Limit, Merging, Methods, Network, RequireKind,
-    RequireTest, Requirement,
+    RequireTest, Requirement, TlsAccess,
 };
 pub(crate) use alias::{AliasList, AliasMatcher, AliasRule};
 pub(crate) use directory::{DirConfig, Naming, Options, Override, RewriteDir};
@@ -60,6 +60,13 @@ pub(crate) struct Program {
     pub(crate) programs: Vec<MapProgram>,
     /// Databases, one for each server.
     pub(crate) databases: Vec<Database>,
+}
+
+impl Program {
+    /// The first server of an address.
+    pub(crate) fn server_of_address(&self, local: SocketAddr) -> &Server {
+        &self.servers[crate::eval::select(self, local, b"", b"")]
+    }
 }
 
 /// Names that later text can ask for.
@@ -103,6 +110,10 @@ pub(crate) struct Server {
     /// `LimitInternalRecursion`: internal redirects, subrequests.
     pub(crate) recursion_max: (u32, u32),
     pub(crate) place: Option<Place>,
+    /// `TlsServer::class`; 0 where TLS is off.
+    pub(crate) tls_class: u64,
+    /// `SSLStrictSNIVHostCheck`
+    pub(crate) strict_sni: bool,
 }
 
 /// `ServerName [scheme://]host[:port]`.

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::net::SocketAddr;
 
+use crate::tls::Tls;
+
 /// The parts of a request that can decide where it goes.
 #[derive(Clone, Copy)]
 pub struct Request<'a> {
@@ -14,6 +16,8 @@ pub struct Request<'a> {
     pub version: Version,
     /// `https` when the connection is TLS.
     pub scheme: Scheme,
+    /// What is known of the connection if it is TLS.
+    pub tls: Option<Tls<'a>>,
     /// All field lines, for `%{HTTP:name}`, `Host` included.
     pub fields: &'a dyn Fields,
     /// The socket's own address.

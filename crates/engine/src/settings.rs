@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::log::LogSettings;
+use crate::protocol::Protocols;
+use crate::tls::TlsSettings;
 
 /// The server-wide settings of a site, with Apache's defaults where nothing was said.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,6 +51,10 @@ pub struct Settings {
     pub logs: LogSettings,
     /// `ServerAdmin`.
     pub server_admin: Option<String>,
+    /// TLS, server by server.
+    pub tls: TlsSettings,
+    /// `Protocols` and what belongs to it, by the number of the server.
+    pub protocols: Vec<Protocols>,
 }
 
 impl Default for Settings {
@@ -74,6 +80,8 @@ impl Default for Settings {
             group: None,
             logs: LogSettings::default(),
             server_admin: None,
+            tls: TlsSettings::default(),
+            protocols: Vec::new(),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! A compiled configuration, ready to answer.
 
+use std::net::SocketAddr;
 use std::path::Path;
 
 use milepost_syntax::Tree;
@@ -79,6 +80,13 @@ impl Site {
 
     pub(crate) fn program(&self) -> &Program {
         &self.program
+    }
+
+    /// The number of the server that a connection to `local` is for: the one called `name`, or else the
+    /// first of the address.
+    pub fn server_at(&self, local: SocketAddr, name: Option<&str>) -> usize {
+        let name = name.unwrap_or_default().to_ascii_lowercase();
+        eval::select(&self.program, local, name.as_bytes(), b"")
     }
 
     /// The settings of the server itself.

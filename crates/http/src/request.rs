@@ -55,6 +55,8 @@ pub enum Version {
     Http10,
     /// HTTP/1.1.
     Http11,
+    /// HTTP/2. No head that is parsed here says so; who has made one of frames does.
+    Http2,
 }
 
 /// What a request says about its connection.
@@ -204,7 +206,7 @@ impl Digest {
             _ if self.close => Persistence::Close,
             _ if self.keep_alive => Persistence::Asked,
             Version::Http10 => Persistence::Close,
-            Version::Http11 => Persistence::Implied,
+            Version::Http11 | Version::Http2 => Persistence::Implied,
         })
     }
 }

@@ -9,6 +9,7 @@
 use std::cell::{Cell, RefCell};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use http::HeaderValue;
 use httpdate::HttpDate;
 use tokio::time::Instant;
 
@@ -22,6 +23,8 @@ pub(crate) struct Clock {
     second: Cell<u64>,
     /// The field lines that every response has: `Date` and `Server`.
     fields: RefCell<Vec<u8>>,
+    /// The value of `Date`, for HTTP/2.
+    date: RefCell<HeaderValue>,
 }
 
 impl Clock {
@@ -30,6 +33,7 @@ impl Clock {
             now: Cell::new(Instant::now()),
             second: Cell::new(u64::MAX),
             fields: RefCell::new(Vec::new()),
+            date: RefCell::new(HeaderValue::from_static("")),
         };
         clock.tick();
         clock
@@ -41,7 +45,10 @@ impl Clock {
         let wall = SystemTime::now();
         let second = wall.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         if self.second.replace(second) != second {
-            let date = HttpDate::from(wall);
+            let date = HttpDate::from(wall).to_string();
+            if let Ok(value) = HeaderValue::from_str(&date) {
+                self.date.replace(value);
+            }
             *self.fields.borrow_mut() =
                 format!("Date: {date}\r\nServer: milepost\r\n").into_bytes();
         }
@@ -62,6 +69,11 @@ impl Clock {
         // A timeout that no clock can count to is as good as a year.
         const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
         began + timeout.min(YEAR) + TICK
+    }
+
+    /// Returns the values of `Date` and `Server`.
+    pub(crate) fn values(&self) -> (HeaderValue, HeaderValue) {
+        (self.date.borrow().clone(), HeaderValue::from_static("milepost"))
     }
 
     /// Appends the `Date` and `Server` field lines.

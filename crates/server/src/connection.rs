@@ -17,7 +17,7 @@
 //! `ap_set_keepalive`, and `server/connection.c`, `ap_lingering_close`.
 
 mod discard;
-mod head;
+pub(crate) mod head;
 #[cfg(test)]
 mod tests;
 
@@ -40,9 +40,10 @@ use crate::buffer::Input;
 use crate::clock::Clock;
 use crate::deadline::Slot;
 use crate::limits::{
-    FILE_PIECE_BYTES, HEAD_BYTES_MAX, LINGER_BYTES_MAX, LINGER_PAUSE, LINGER_TIMEOUT, Limits,
-    OUTPUT_BYTES,
+    FILE_PIECE_BYTES, HEAD_BYTES_MAX, INPUT_BYTES, LINGER_BYTES_MAX, LINGER_PAUSE, LINGER_TIMEOUT,
+    Limits, OUTPUT_BYTES,
 };
+use crate::reply::Reply;
 use crate::respond::{Answered, Peer, Respond};
 use crate::status;
 use crate::worker::{Answering, Worker};
@@ -59,6 +60,18 @@ where
     let mut connection = Connection::new(stream, peer, worker);
     // The only errors are that the client has gone or does not read: nobody is left to tell.
     let _ = connection.run().await;
+}
+
+/// Tells a client that speaks plain HTTP to a port of TLS so, and closes.
+///
+/// Source: httpd 2.4.71 `modules/ssl/ssl_engine_kernel.c`, `ssl_hook_ReadReq`.
+pub(crate) async fn refuse_plain<S, R>(stream: S, peer: Peer, worker: Rc<Worker<R>>)
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+    R: Respond,
+{
+    let mut connection = Connection::new(stream, peer, worker);
+    let _ = connection.refuse_as_plain().await;
 }
 
 struct Connection<S, R> {
@@ -160,6 +173,22 @@ impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond> Connection<S, R> {
                 }
             }
         }
+    }
+
+    /// Answers 400 to whatever the first head says.
+    async fn refuse_as_plain(&mut self) -> io::Result<()> {
+        while request_line(self.input.unread()).is_empty()
+            && self.input.unread().len() < INPUT_BYTES
+        {
+            match self.read(Wait::Head).await? {
+                Event::Bytes => {}
+                Event::Late => break,
+                Event::End => return Ok(()),
+            }
+        }
+        self.refuse_with(400, |reply| reply.error_because(400, PLAIN_ON_TLS));
+        self.write().await?;
+        self.linger().await
     }
 
     /// Answers what is complete in the buffer, and says what is to be done then.
@@ -284,10 +313,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond> Connection<S, R> {
 
     /// Answers a request that cannot be understood, or came too late, and closes.
     fn refuse(&mut self, status: u16) {
+        self.refuse_with(status, |reply| reply.error(status));
+    }
+
+    fn refuse_with(&mut self, status: u16, write: impl FnOnce(&mut Reply)) {
         let worker = Rc::clone(&self.worker);
         let Answering { responder, reply, .. } = &mut *worker.answering.borrow_mut();
         reply.clear();
-        reply.error(status);
+        write(reply);
         let start = self.output.len();
         head::write(&mut self.output, reply, &worker.clock, Ending::Close);
         worker.counters.answered(status, reply.length(), None);
@@ -349,8 +382,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond> Connection<S, R> {
         let limit = match wait {
             Wait::Request if self.kept > 0 => return clock.after(limits.keep_alive_timeout),
             Wait::Request => {
-                let first = limits.head_timeout.map_or(limits.timeout, |limit| limit.first);
-                return clock.after(limits.timeout.min(first));
+                return clock.after(limits.first());
             }
             Wait::Head => limits.head_timeout,
             Wait::Content => limits.content_timeout,
@@ -370,6 +402,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond> Connection<S, R> {
         Poll::Pending
     }
 
+    /// Ready when the client has taken nothing for too long; `armed` is set when that time has begun.
+    fn or_stuck(&self, armed: &mut bool, context: &Context<'_>) -> Poll<io::Result<()>> {
+        if !std::mem::replace(armed, true) {
+            let timeout = self.worker.answering.borrow().limits.timeout;
+            self.slot.arm(self.worker.clock.after(timeout));
+        }
+        self.or_late(context).map(|()| Err(io::ErrorKind::TimedOut.into()))
+    }
+
     /// Writes all that is in the output buffer, and gives the buffer back.
     async fn write(&mut self) -> io::Result<()> {
         if self.output.is_empty() {
@@ -386,17 +427,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond> Connection<S, R> {
                         armed = false;
                     }
                     Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
-                    Poll::Pending => {
-                        if !armed {
-                            armed = true;
-                            let timeout = self.worker.answering.borrow().limits.timeout;
-                            self.slot.arm(self.worker.clock.after(timeout));
-                        }
-                        return self.or_late(context).map(|()| Err(io::ErrorKind::TimedOut.into()));
-                    }
+                    Poll::Pending => return self.or_stuck(&mut armed, context),
                 }
             }
-            Poll::Ready(Ok(()))
+            // TLS has a buffer of its own between us and the socket.
+            match Pin::new(&mut self.stream).poll_flush(context) {
+                Poll::Pending => self.or_stuck(&mut armed, context),
+                ready => ready,
+            }
         })
         .await?;
         self.worker.pool.give_output(std::mem::take(&mut self.output));
@@ -446,6 +484,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond> Connection<S, R> {
         }
     }
 }
+
+/// What to tell somebody who speaks HTTP where TLS is spoken.
+const PLAIN_ON_TLS: &str = "This port speaks TLS, and the request came as plain HTTP. Write https:// in front of the address.";
 
 /// The request line at the start of `bytes`, if all of it is there.
 fn request_line(bytes: &[u8]) -> &[u8] {

@@ -4,10 +4,14 @@
 //! request. The price is that a deadline is noticed up to two ticks of the clock late, never early.
 
 use std::cell::{Cell, RefCell};
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::rc::{Rc, Weak};
-use std::task::{Context, Waker};
+use std::task::{Context, Poll, Waker};
 
 use tokio::time::Instant;
+
+use crate::clock::Clock;
 
 /// The deadline of one connection. The connection holds it, the sweep looks at it.
 #[derive(Default)]
@@ -41,6 +45,20 @@ impl Slot {
             waker.wake_by_ref();
         }
     }
+}
+
+/// Runs `future` until the deadline of `slot`; `None` when it has passed.
+pub(crate) async fn before<F: Future>(slot: &Slot, clock: &Clock, future: F) -> Option<F::Output> {
+    let mut future = pin!(future);
+    poll_fn(|context| match future.as_mut().poll(context) {
+        Poll::Ready(output) => Poll::Ready(Some(output)),
+        Poll::Pending if slot.is_over(clock.now()) => Poll::Ready(None),
+        Poll::Pending => {
+            slot.watch(context);
+            Poll::Pending
+        }
+    })
+    .await
 }
 
 /// The deadlines of one worker.

@@ -126,11 +126,11 @@ impl Accepted {
         } else {
             listener
         };
-        Accepted::Tcp(stream, Peer { local, remote })
+        Accepted::Tcp(stream, Peer { local, remote, tls: None })
     }
 
     fn unix(stream: UnixStream) -> Accepted {
         let local = (Ipv4Addr::LOCALHOST, UNIX_PORT).into();
-        Accepted::Unix(stream, Peer { local, remote: (Ipv4Addr::LOCALHOST, 0).into() })
+        Accepted::Unix(stream, Peer { local, remote: (Ipv4Addr::LOCALHOST, 0).into(), tls: None })
     }
 }

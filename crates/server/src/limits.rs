@@ -47,6 +47,37 @@ pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// How long to wait before looking again whether there is room for another connection.
 pub(crate) const CROWDED_PAUSE: Duration = Duration::from_millis(10);
 
+/// How long a handshake may take where `RequestReadTimeout handshake=` says nothing: as long as a browser
+/// on a bad line needs, and not as long as `Timeout`, since nobody has said who he is yet.
+const TLS_HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// How long the last words of TLS may take to be written.
+pub(crate) const TLS_GOODBYE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// What the first record of TLS begins with. Plain HTTP begins with a letter.
+pub(crate) const TLS_RECORD_HANDSHAKE: u8 = 22;
+
+/// The head of a request in HTTP/2, as RFC 9113 section 6.5.2 counts. `h2` answers 431 beyond it. Below
+/// the limit of HTTP/1, as a connection can send a hundred of them at a time.
+pub(crate) const H2_HEAD_BYTES_MAX: u32 = 64 * 1024;
+
+/// What a client may send ahead on all streams of a connection together.
+pub(crate) const H2_CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
+
+/// Content up to this size is handed over with the head. It waits in memory if the client's window is
+/// closed: for `H2MaxSessionStreams` answers that is 1.6 MB.
+pub(crate) const H2_CONTENT_AT_ONCE_BYTES_MAX: usize = 16 * 1024;
+
+/// Streams that a client may reset before they are answered, until it is told to calm down and left:
+/// what is known as rapid reset.
+pub(crate) const H2_RESETS_MAX: usize = 20;
+
+/// How long a stream that was reset is remembered, so that frames under way do no harm.
+pub(crate) const H2_RESET_MEMORY: Duration = Duration::from_secs(5);
+
+/// Errors on streams of one connection until it is left.
+pub(crate) const H2_STREAM_ERRORS_MAX: usize = 256;
+
 /// Lines of one log that wait to be written: some seconds of a disk that stands still, at 100,000
 /// requests a second. Beyond it lines are dropped, as waiting would stop the answers too.
 pub(crate) const LOG_WAITING_BYTES_MAX: usize = 32 * 1024 * 1024;
@@ -71,6 +102,7 @@ pub(crate) struct Limits {
     pub(crate) connections_max: Option<usize>,
     pub(crate) head_timeout: Option<ReadTimeout>,
     pub(crate) content_timeout: Option<ReadTimeout>,
+    pub(crate) handshake_timeout: Option<ReadTimeout>,
 }
 
 impl From<&Settings> for Limits {
@@ -88,6 +120,21 @@ impl From<&Settings> for Limits {
             connections_max: settings.connections_max(),
             head_timeout: settings.head_timeout,
             content_timeout: settings.content_timeout,
+            handshake_timeout: settings.tls.handshake_timeout,
         }
+    }
+}
+
+impl Limits {
+    /// How long the first byte of a connection may take.
+    pub(crate) fn first(&self) -> Duration {
+        let first = self.head_timeout.map_or(self.timeout, |limit| limit.first);
+        self.timeout.min(first)
+    }
+
+    /// How long a TLS handshake may take.
+    pub(crate) fn handshake(&self) -> Duration {
+        let said = self.handshake_timeout.map(|limit| limit.last.unwrap_or(limit.first));
+        said.unwrap_or(TLS_HANDSHAKE_TIMEOUT.min(self.timeout))
     }
 }

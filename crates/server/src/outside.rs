@@ -9,10 +9,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use chrono::Local;
-use milepost_engine::{Database, Diagnostic, FileKind, Outside, Stamp};
+use milepost_engine::{Database, Diagnostic, FileKind, Outside, Stamp, TlsFault, TlsServer};
 use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::helpers::Helpers;
+use crate::tls;
 
 /// The real file system, environment and clock.
 #[derive(Debug, Clone, Copy, Default)]
@@ -73,6 +74,10 @@ impl Outside for FileSystem {
         // Fails only before the machine has gathered its first randomness; then any number will do.
         let _ = getrandom(&mut bytes, GetRandomFlags::empty());
         u64::from_ne_bytes(bytes)
+    }
+
+    fn examine_tls(&self, server: &TlsServer) -> Vec<TlsFault> {
+        tls::examine(server)
     }
 
     fn environment(&self, name: &str) -> Option<String> {

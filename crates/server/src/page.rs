@@ -13,6 +13,28 @@ pub(crate) const CONTENT_TYPE: &[u8] = b"text/html; charset=iso-8859-1";
 
 /// Appends the page for `status`, with a link when there is a location.
 pub(crate) fn write(output: &mut Vec<u8>, status: u16, location: Option<&[u8]>) {
+    begin(output, status);
+    match location {
+        Some(location) => {
+            output.extend_from_slice(b"What you asked for is <a href=\"");
+            write_escaped(output, location);
+            output.extend_from_slice(b"\">here</a>.");
+        }
+        None => output.extend_from_slice(sentence(status).as_bytes()),
+    }
+    output.extend_from_slice(END);
+}
+
+/// Appends the page for `status`, with a sentence of its own.
+pub(crate) fn write_because(output: &mut Vec<u8>, status: u16, sentence: &str) {
+    begin(output, status);
+    output.extend_from_slice(sentence.as_bytes());
+    output.extend_from_slice(END);
+}
+
+const END: &[u8] = b"</p>\n</body></html>\n";
+
+fn begin(output: &mut Vec<u8>, status: u16) {
     let reason = status::reason(status).as_bytes();
     output.extend_from_slice(b"<!DOCTYPE html>\n<html><head>\n<title>");
     if let Some(digits) = three_digits(status) {
@@ -23,15 +45,6 @@ pub(crate) fn write(output: &mut Vec<u8>, status: u16, location: Option<&[u8]>) 
     output.extend_from_slice(b"</title>\n</head><body>\n<h1>");
     output.extend_from_slice(reason);
     output.extend_from_slice(b"</h1>\n<p>");
-    match location {
-        Some(location) => {
-            output.extend_from_slice(b"What you asked for is <a href=\"");
-            write_escaped(output, location);
-            output.extend_from_slice(b"\">here</a>.");
-        }
-        None => output.extend_from_slice(sentence(status).as_bytes()),
-    }
-    output.extend_from_slice(b"</p>\n</body></html>\n");
 }
 
 fn three_digits(status: u16) -> Option<[u8; 3]> {

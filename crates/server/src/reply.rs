@@ -122,6 +122,13 @@ impl Reply {
         self.add_page(None);
     }
 
+    /// Makes the reply an error page that says why.
+    pub(crate) fn error_because(&mut self, status: u16, sentence: &str) {
+        self.set_status(status);
+        self.add_field("Content-Type", page::CONTENT_TYPE);
+        page::write_because(&mut self.written, self.status, sentence);
+    }
+
     fn add_page(&mut self, location: Option<&[u8]>) {
         if status::has_content(self.status) {
             self.add_field("Content-Type", page::CONTENT_TYPE);

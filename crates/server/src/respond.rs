@@ -5,19 +5,25 @@
 //! worker reuses, so that a redirect allocates nothing.
 
 use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Instant;
 
 use milepost_http::request::RequestHead;
 
+use crate::http2::Http2Limits;
 use crate::reply::Reply;
+use crate::tls::{Tls, TlsSession};
 
 /// The two ends of a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Peer {
     /// The socket's own address.
     pub local: SocketAddr,
     /// The client's address.
     pub remote: SocketAddr,
+    /// What is known of the connection if it is TLS.
+    pub tls: Option<Rc<TlsSession>>,
 }
 
 /// Answers requests. Each worker has its own, so it needs no locks.
@@ -31,6 +37,22 @@ pub trait Respond {
     /// Whether [`Respond::note`] is to be called. Asked for each request, so it should know at once.
     fn takes_notes(&self) -> bool {
         false
+    }
+
+    /// The TLS of connections to `local`; `None` if they are in the clear. Asked once a connection, as are
+    /// the next two.
+    fn tls(&self, _local: SocketAddr) -> Option<Arc<Tls>> {
+        None
+    }
+
+    /// Whether a connection to `local` that is in the clear may begin with HTTP/2.
+    fn takes_direct_http2(&self, _local: SocketAddr) -> bool {
+        false
+    }
+
+    /// What holds for an HTTP/2 connection.
+    fn http2(&self, _peer: &Peer) -> Http2Limits {
+        Http2Limits::default()
     }
 
     /// Takes note of an answer, after [`Respond::respond`] and before the next one; and of requests that

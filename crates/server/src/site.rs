@@ -2,19 +2,24 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
-use milepost_engine::{Decision, Fields, Outcome, Request, Rule, Scheme, Scratch, Site, Version};
+use milepost_engine::{
+    Decision, Fields, Outcome, Protocol, Request, Rule, Scheme, Scratch, Site, Version,
+};
 use milepost_http::request::{self, FieldLines, RequestHead};
 
 use crate::files::Files;
 use crate::helpers::Helpers;
+use crate::http2::Http2Limits;
 use crate::limits::RULE_PLACES_MAX;
 use crate::log::{Exchange, Lines, Logs};
 use crate::metrics::{Hits, Metrics};
 use crate::outside::LastLook;
 use crate::reply::Reply;
 use crate::respond::{Answered, Peer, Respond};
+use crate::tls::Tls;
 
 /// Answers as a site decides. The site is shared by all workers; the rest is one worker's own.
 pub struct SiteResponder {
@@ -25,6 +30,9 @@ pub struct SiteResponder {
     lines: Lines,
     /// Where the directive stands that answered last, for the log.
     rule: String,
+    tls: Option<Arc<Tls>>,
+    /// Any server of the site takes HTTP/2 without TLS.
+    has_direct_http2: bool,
     /// What [`SiteResponder::rule`] has been, by the id of the directive.
     rules: HashMap<(u32, u32), String>,
     /// Where the hits of directives are counted.
@@ -41,7 +49,9 @@ impl SiteResponder {
     /// Makes a responder for one worker that logs what it answers.
     #[must_use]
     pub fn with_logs(site: Arc<Site>, logs: Arc<Logs>) -> SiteResponder {
+        let mut protocols = site.settings().protocols.iter();
         SiteResponder {
+            has_direct_http2: protocols.any(|protocols| protocols.has(Protocol::H2c)),
             site,
             scratch: Scratch::default(),
             files: Files::default(),
@@ -50,6 +60,7 @@ impl SiteResponder {
             rule: String::new(),
             rules: HashMap::new(),
             hits: None,
+            tls: None,
         }
     }
 
@@ -57,6 +68,12 @@ impl SiteResponder {
     #[must_use]
     pub fn with_metrics(self, metrics: &Metrics) -> SiteResponder {
         SiteResponder { hits: metrics.hits(&self.site), ..self }
+    }
+
+    /// Lets connections speak TLS where the site says so.
+    #[must_use]
+    pub fn with_tls(self, tls: Option<Arc<Tls>>) -> SiteResponder {
+        SiteResponder { tls, ..self }
     }
 
     /// Lets the maps of the site ask their programs and databases.
@@ -75,8 +92,10 @@ impl Respond for SiteResponder {
             version: match head.version {
                 request::Version::Http10 => Version::Http10,
                 request::Version::Http11 => Version::Http11,
+                request::Version::Http2 => Version::Http2,
             },
-            scheme: Scheme::Http,
+            scheme: if peer.tls.is_some() { Scheme::Https } else { Scheme::Http },
+            tls: peer.tls.as_ref().map(|tls| tls.as_request()),
             fields: &HeadFields(head.fields),
             local: peer.local,
             remote: peer.remote,
@@ -105,6 +124,26 @@ impl Respond for SiteResponder {
         }
         if !fields.is_empty() {
             add_fields(&decision, reply);
+        }
+    }
+
+    fn tls(&self, local: SocketAddr) -> Option<Arc<Tls>> {
+        self.tls.clone().filter(|tls| tls.is_at(local))
+    }
+
+    fn takes_direct_http2(&self, local: SocketAddr) -> bool {
+        self.has_direct_http2 && {
+            let protocols = &self.site.settings().protocols[self.site.server_at(local, None)];
+            protocols.h2_direct && protocols.has(Protocol::H2c)
+        }
+    }
+
+    fn http2(&self, peer: &Peer) -> Http2Limits {
+        let name = peer.tls.as_ref().and_then(|tls| tls.name());
+        let protocols = &self.site.settings().protocols[self.site.server_at(peer.local, name)];
+        Http2Limits {
+            streams_max: protocols.h2_streams_max,
+            window_bytes: protocols.h2_window_bytes,
         }
     }
 

@@ -12,7 +12,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use milepost_engine::{Diagnostic, FileKind, LoadOptions, Loaded, Outside, Site, Stamp};
+use milepost_engine::{
+    Diagnostic, FileKind, LoadOptions, Loaded, Outside, Site, Stamp, TlsFault, TlsServer,
+};
 
 use crate::outside::FileSystem;
 
@@ -107,6 +109,11 @@ impl Outside for Noting {
 
     fn random(&self) -> u64 {
         FileSystem.random()
+    }
+
+    fn examine_tls(&self, server: &TlsServer) -> Vec<TlsFault> {
+        server.files().for_each(|file| self.note(file));
+        FileSystem.examine_tls(server)
     }
 
     fn environment(&self, name: &str) -> Option<String> {

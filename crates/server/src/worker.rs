@@ -22,13 +22,13 @@ use tokio::time::{sleep, timeout};
 
 use crate::buffer::Pool;
 use crate::clock::{Clock, TICK};
-use crate::connection;
 use crate::deadline::Deadlines;
 use crate::endpoint::{Accepted, Acceptor, Endpoint, Listener};
 use crate::limits::{ACCEPT_PAUSE, CROWDED_PAUSE, Limits};
 use crate::metrics::Counters;
 use crate::reply::Reply;
 use crate::respond::{Peer, Respond};
+use crate::{connection, http2, tls};
 
 /// What the connections of one worker have in common.
 pub(crate) struct Worker<R> {
@@ -381,7 +381,20 @@ async fn accept<R: Respond + 'static>(
 /// Starts to serve an accepted connection.
 fn enter<R: Respond + 'static>(accepted: Accepted, worker: &Rc<Worker<R>>) {
     match accepted {
-        Accepted::Tcp(stream, peer) => serve(stream, peer, worker),
+        Accepted::Tcp(stream, peer) => {
+            let tls = worker.answering.borrow().responder.tls(peer.local);
+            match tls {
+                None => serve(stream, peer, worker),
+                Some(tls) => {
+                    let presence = worker.enter();
+                    let worker = Rc::clone(worker);
+                    spawn_local(async move {
+                        tls::serve(stream, peer, worker, tls).await;
+                        drop(presence);
+                    });
+                }
+            }
+        }
         Accepted::Unix(stream, peer) => serve(stream, peer, worker),
     }
 }
@@ -393,6 +406,14 @@ where
 {
     let presence = worker.enter();
     let worker = Rc::clone(worker);
+    let is_direct = worker.answering.borrow().responder.takes_direct_http2(peer.local);
+    if is_direct {
+        spawn_local(async move {
+            http2::serve_direct(stream, peer, worker).await;
+            drop(presence);
+        });
+        return;
+    }
     spawn_local(async move {
         connection::serve(stream, peer, worker).await;
         drop(presence);

@@ -133,6 +133,7 @@ fn decide(
         target: &ask.target,
         version: if ask.minor == 0 { Version::Http10 } else { Version::Http11 },
         scheme: Scheme::Http,
+        tls: None,
         fields: &SentFields(&fields),
         local,
         remote: REMOTE,

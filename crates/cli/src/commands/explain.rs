@@ -107,6 +107,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         target: target.target.as_bytes(),
         version,
         scheme: target.scheme,
+        tls: None,
         fields: &fields,
         local,
         remote: (args.from, 49_152).into(),

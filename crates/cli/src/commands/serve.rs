@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex};
 use anyhow::Context;
 use milepost_engine::{Listen, Settings};
 use milepost_server::{
-    Endpoint, Inherited, Logs, Manager, Metrics, PidFile, Scrape, Server, become_user,
+    Endpoint, Inherited, Logs, Manager, Metrics, PidFile, Scrape, Server, Tls, become_user,
     raise_descriptor_limit, report,
 };
 
@@ -97,9 +97,11 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     };
     let error_log = open_error_log(&site)?;
     let logs = Logs::open(&site.settings().logs, None)?;
+    // Keys are often nobody's to read but root's.
+    let tls = Tls::new(&site, None)?;
     // From here on threads are started, which have the rights of this one.
     become_user(site.settings())?;
-    let serving = Serving::new(site, logs, Arc::clone(&metrics))?;
+    let serving = Serving::new(site, logs, tls, Arc::clone(&metrics))?;
     let running = server.start(serving.responder())?;
     let serving = Arc::new(Mutex::new(serving));
     let manager = Arc::new(manager);

@@ -110,6 +110,8 @@ impl Builder<'_> {
                 _ => Finding::error("`Require all` is followed by `granted` or `denied`"),
             },
             b"local" => return Some(RequireTest::Local),
+            b"ssl" => return Some(RequireTest::Tls),
+            b"ssl-verify-client" => return Some(RequireTest::ClientVerified),
             b"env" => return Some(RequireTest::Env(texts())),
             b"method" => match arguments.iter().find(|word| !method::is_known(&word.text)) {
                 None => return Some(RequireTest::Method(texts())),

@@ -490,7 +490,7 @@ impl Builder<'_> {
         std::str::from_utf8(&word.text).ok()?.parse().ok()
     }
 
-    fn one_number(&mut self, directive: &Directive<'_>) -> Option<u32> {
+    pub(super) fn one_number(&mut self, directive: &Directive<'_>) -> Option<u32> {
         let name = String::from_utf8_lossy(directive.name).into_owned();
         let words = self.words(directive, 1, 1, &format!("{name} number"))?;
         let number = self.number(directive, &words[0]);

@@ -5,7 +5,7 @@ use milepost_syntax::Words;
 
 use super::harmless::{self, Class};
 use super::report::{Finding, show};
-use super::{Builder, Context, Directive};
+use super::{Builder, Context, Directive, protocol, tls};
 
 /// Longest name of a directive.
 const NAME_BYTES_MAX: usize = 64;
@@ -122,6 +122,10 @@ impl Builder<'_> {
             b"globallog" => self.custom_log(directive, context, true),
             b"transferlog" => self.transfer_log(directive, context),
             b"errorlog" => self.error_log(directive, context),
+            lower if tls::is_directive(lower) => self.tls_directive(lower, directive, context),
+            lower if protocol::is_directive(lower) => {
+                self.protocol_directive(lower, directive, context);
+            }
             lower if lower.starts_with(b"php_") && !self.loads_php() => self.unknown(directive),
             lower if harmless::class(lower).is_some() => {
                 self.without_effect(directive, lower);
@@ -161,11 +165,10 @@ impl Builder<'_> {
             | b"directorycheckhandler"
             | b"directoryslash"
             | b"fallbackresource" => allowed.indexes,
-            b"options" => allowed.options,
+            b"options" | b"ssloptions" => allowed.options,
             b"order" | b"allow" | b"deny" => allowed.limit,
-            b"require" | b"satisfy" | b"authmerging" | b"authtype" | b"authname" => {
-                allowed.auth_config
-            }
+            b"require" | b"satisfy" | b"authmerging" | b"authtype" | b"authname"
+            | b"sslrequire" | b"sslrequiressl" => allowed.auth_config,
             b"accessfilename"
             | b"include"
             | b"includeoptional"
@@ -403,6 +406,43 @@ const DONE: &[&str] = &[
     "GlobalLog",
     "TransferLog",
     "ErrorLog",
+    "Protocols",
+    "ProtocolsHonorOrder",
+    "H2Direct",
+    "H2MaxSessionStreams",
+    "H2WindowSize",
+    "SSLCACertificateFile",
+    "SSLCACertificatePath",
+    "SSLCADNRequestFile",
+    "SSLCADNRequestPath",
+    "SSLCARevocationCheck",
+    "SSLCARevocationFile",
+    "SSLCARevocationPath",
+    "SSLCertificateChainFile",
+    "SSLCertificateFile",
+    "SSLCertificateKeyFile",
+    "SSLCipherSuite",
+    "SSLCompression",
+    "SSLEngine",
+    "SSLFIPS",
+    "SSLHonorCipherOrder",
+    "SSLInsecureRenegotiation",
+    "SSLOCSPEnable",
+    "SSLOpenSSLConfCmd",
+    "SSLOptions",
+    "SSLProtocol",
+    "SSLRequire",
+    "SSLRequireSSL",
+    "SSLSessionCache",
+    "SSLSessionCacheTimeout",
+    "SSLSessionTicketKeyFile",
+    "SSLSessionTickets",
+    "SSLStrictSNIVHostCheck",
+    "SSLUserName",
+    "SSLUseStapling",
+    "SSLVerifyClient",
+    "SSLVerifyDepth",
+    "SSLVHostSNIPolicy",
 ];
 
 /// All sections, which `<IfSection>` asks for.

@@ -272,7 +272,7 @@ impl Builder<'_> {
                     rest = after;
                     match kind {
                         Some(b'e') => Piece::Env(self.pool.add(argument)),
-                        Some(b's') => Piece::Tls,
+                        Some(b's') => Piece::Tls(self.pool.add(argument)),
                         Some(b't') => Piece::Time,
                         Some(b'D' | b'l' | b'i' | b'b') => {
                             let finding = Finding::error(

@@ -121,8 +121,7 @@ impl Builder<'_> {
                 match stage {
                     "header" => self.settings.head_timeout = timeout,
                     "body" => self.settings.content_timeout = timeout,
-                    // There is no TLS whose handshake could take long.
-                    "handshake" => {}
+                    "handshake" => self.settings.tls.handshake_timeout = timeout,
                     _ => return None,
                 }
                 Some(())

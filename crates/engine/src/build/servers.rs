@@ -14,6 +14,8 @@ const RECURSION_MAX: (u32, u32) = (10, 10);
 impl Builder<'_> {
     /// Makes the servers of the program. The main server is the first.
     pub(super) fn finish_servers(&mut self) -> Vec<Server> {
+        self.finish_tls();
+        self.finish_protocols();
         let drafts = std::mem::take(&mut self.servers);
         let mut servers: Vec<Server> = Vec::with_capacity(drafts.len());
         for draft in drafts {
@@ -40,6 +42,8 @@ impl Builder<'_> {
             merge_slashes,
             recursion_max,
             sections,
+            tls: _,
+            protocols: _,
         } = draft;
         let has_rewriting = base.rewrite_dir.is_some() || !rewrite.is_empty() || !maps.is_empty();
         let own = self.finish_dir(base);

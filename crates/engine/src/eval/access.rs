@@ -13,6 +13,7 @@ use crate::expr::Capture;
 use crate::program::{
     Access, AuthType, Host, HostOrder, HostRules, Methods, RequireKind, RequireTest, Requirement,
 };
+use crate::request::Scheme;
 
 /// What a requirement says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +41,11 @@ impl Run<'_> {
         let access = &config.get().access;
         let method = self.method(hop);
         let hosts = access.hosts.as_deref();
-        let passes = hosts.is_none_or(|rules| self.hosts_pass(hop, rules, method));
+        let secure = self.tls_passes(hop, &access.tls);
+        if !secure && access.tls.strict == Some(true) {
+            return Err(End::Status(403));
+        }
+        let passes = secure && hosts.is_none_or(|rules| self.hosts_pass(hop, rules, method));
         let any = hosts.is_some_and(|rules| last_for(&rules.satisfy_any, method) == Some(true));
         match (passes, any) {
             (true, true) => Ok(()),
@@ -144,6 +149,12 @@ impl Run<'_> {
             RequireTest::Method(names) => {
                 let method = if method == b"HEAD" { b"GET" } else { method };
                 names.iter().any(|name| **name == *method)
+            }
+            RequireTest::Tls => self.request.scheme == Scheme::Https,
+            RequireTest::ClientVerified => {
+                let mut verified = Vec::new();
+                self.write_tls_variable(b"SSL_CLIENT_VERIFY", &mut verified);
+                verified == b"SUCCESS"
             }
             RequireTest::Env(names) => names.iter().any(|name| hop.env.get(name).is_some()),
             RequireTest::Expression { condition, wants_user } => {

@@ -191,7 +191,21 @@ impl Run<'_> {
                 let (seconds, _) = self.outside.now();
                 write_text(out, format_args!("t={}", seconds.saturating_mul(1_000_000)));
             }
-            Piece::Tls => out.extend_from_slice(b"(null)"),
+            Piece::Tls(name) => {
+                let name = pool.get(name);
+                let start = out.len();
+                if name == b"HTTPS" && self.request.tls.is_some() {
+                    out.extend_from_slice(b"on");
+                } else if !self.write_tls_variable(name, out) {
+                    out.extend_from_slice(b"(null)");
+                }
+                // A certificate cannot end the field line either.
+                for byte in &mut out[start..] {
+                    if matches!(byte, b'\r' | b'\n') {
+                        *byte = b' ';
+                    }
+                }
+            }
         }
     }
 

@@ -106,8 +106,11 @@ impl Context for InRequest<'_, '_> {
             Table::Notes => hop.notes.get(name),
             Table::Environment => hop.env.get(name),
             Table::AnyEnvironment => hop.notes.get(name).or_else(|| hop.env.get(name)),
-            // What rustls knows of a connection is not among the parts of a request.
-            Table::Process | Table::Tls => None,
+            Table::Process => None,
+            Table::Tls => {
+                run.tls_variable(hop, name, out);
+                return;
+            }
         };
         if let Some(value) = value {
             return out.extend_from_slice(value);

@@ -13,7 +13,7 @@ use crate::request::Scheme;
 use crate::wildcard;
 
 /// Returns the number of the server for a request for `path` that came in at `local` and names `host`.
-pub(super) fn select(program: &Program, local: SocketAddr, host: &[u8], path: &[u8]) -> usize {
+pub(crate) fn select(program: &Program, local: SocketAddr, host: &[u8], path: &[u8]) -> usize {
     if program.servers.len() == 1 {
         return 0;
     }

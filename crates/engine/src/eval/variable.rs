@@ -96,9 +96,22 @@ impl Run<'_> {
         match prefix.to_ascii_uppercase().as_slice() {
             b"HTTP" => self.look_at_field(name, out),
             b"ENV" => self.write_env(hop, name.as_bytes(), out),
+            b"SSL" => self.tls_variable(hop, name.as_bytes(), out),
             b"LA-U" => self.look_ahead(hop, Ahead::Url, name.as_bytes(), out),
             b"LA-F" => self.look_ahead(hop, Ahead::File, name.as_bytes(), out),
             _ => {}
+        }
+    }
+
+    /// `%{SSL:NAME}`: a variable of mod_ssl, or one of those that it knows besides.
+    pub(super) fn tls_variable(&mut self, hop: &Hop, name: &[u8], out: &mut Vec<u8>) {
+        if self.request.tls.is_none() {
+            return;
+        }
+        if name.starts_with(b"SSL_") {
+            self.write_tls_variable(name, out);
+        } else if !name.contains(&b':') {
+            self.variable(hop, name, out);
         }
     }
 

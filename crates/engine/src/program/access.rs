@@ -21,6 +21,19 @@ pub(crate) struct Access {
     pub(crate) auth_type: Option<AuthType>,
     /// `AuthName`
     pub(crate) realm: Option<Arc<[u8]>>,
+    /// `SSLRequireSSL`, `SSLRequire`
+    pub(crate) tls: TlsAccess,
+}
+
+/// What a section asks of the connection.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct TlsAccess {
+    /// `SSLRequireSSL`
+    pub(crate) required: bool,
+    /// `SSLRequire`: all must hold.
+    pub(crate) tests: Vec<Arc<Condition>>,
+    /// `SSLOptions StrictRequire`: `Satisfy Any` does not help.
+    pub(crate) strict: Option<bool>,
 }
 
 /// How the requirements of a section and of those around it go together.
@@ -72,6 +85,10 @@ pub(crate) enum RequireTest {
     Local,
     /// `method …`
     Method(Vec<Box<[u8]>>),
+    /// `ssl`
+    Tls,
+    /// `ssl-verify-client`
+    ClientVerified,
     /// `env …`
     Env(Vec<Box<[u8]>>),
     /// `expr …`; `wants_user` if a user could change its result.
@@ -158,6 +175,9 @@ impl Access {
         if over.hosts.is_some() {
             self.hosts.clone_from(&over.hosts);
         }
+        self.tls.required |= over.tls.required;
+        self.tls.tests.extend(over.tls.tests.iter().cloned());
+        self.tls.strict = over.tls.strict.or(self.tls.strict);
         self.auth_type = over.auth_type.or(self.auth_type);
         if over.realm.is_some() {
             self.realm.clone_from(&over.realm);

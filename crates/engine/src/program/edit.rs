@@ -94,7 +94,7 @@ pub(crate) enum Piece {
     /// `%t`: when the request came, in microseconds since the epoch.
     Time,
     /// `%{NAME}s`: a variable of TLS.
-    Tls,
+    Tls(Str),
 }
 
 impl Edits {

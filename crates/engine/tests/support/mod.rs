@@ -130,6 +130,7 @@ impl Ask<'_> {
             target: self.target.as_bytes(),
             version: Version::Http11,
             scheme: Scheme::Http,
+            tls: None,
             fields: &SliceFields(fields),
             local: ([127, 0, 0, 1], 80).into(),
             remote: ([127, 0, 0, 1], 40_000).into(),

@@ -10,7 +10,7 @@ use crate::status;
 
 /// What happens to the connection after a response, and how it is said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ending {
+pub(crate) enum Ending {
     /// It is closed.
     Close,
     /// It goes on, and nothing need be said.
@@ -25,7 +25,7 @@ pub(super) enum Ending {
 }
 
 /// Appends status line and fields of `reply`, up to the empty line.
-pub(super) fn write(output: &mut Vec<u8>, reply: &Reply, clock: &Clock, ending: Ending) {
+pub(crate) fn write(output: &mut Vec<u8>, reply: &Reply, clock: &Clock, ending: Ending) {
     status::write_line(reply.status(), output);
     clock.write_fields(output);
     output.extend_from_slice(reply.fields());

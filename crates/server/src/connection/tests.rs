@@ -248,7 +248,7 @@ fn paused_with<F: Future<Output = ()>>(settings: Settings, body: impl FnOnce(Cli
         spawn_local(Rc::clone(&worker).sweep());
         let (stream, server) = duplex(PIPE_BYTES);
         let address = ([127, 0, 0, 1], 80).into();
-        let peer = Peer { local: address, remote: address };
+        let peer = Peer { local: address, remote: address, tls: None };
         let (presence, serving) = (worker.enter(), Rc::clone(&worker));
         spawn_local(async move {
             serve(server, peer, serving).await;

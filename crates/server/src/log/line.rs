@@ -120,6 +120,7 @@ impl<'w> Writer<'w> {
             LogWhat::Protocol => self.text(head.map(|head| match head.version {
                 Version::Http10 => "HTTP/1.0",
                 Version::Http11 => "HTTP/1.1",
+                Version::Http2 => "HTTP/2.0",
             })),
             LogWhat::Traffic(which) => {
                 let received = head.map_or(answered.line.len(), |head| head.length) as u64;

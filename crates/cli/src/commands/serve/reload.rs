@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use anyhow::Context;
 use milepost_engine::{LoadOptions, Loaded, Severity, Site};
 use milepost_server::{
-    ErrorLog, Helpers, Logs, Manager, Metrics, Reloader, SiteResponder, Watched, report,
+    ErrorLog, Helpers, Logs, Manager, Metrics, Reloader, SiteResponder, Tls, Watched, report,
 };
 
 use super::{endpoints, say};
@@ -35,6 +35,7 @@ pub(super) struct Serving {
     pub(super) logs: Arc<Logs>,
     pub(super) helpers: Helpers,
     pub(super) metrics: Arc<Metrics>,
+    tls: Option<Arc<Tls>>,
 }
 
 impl Serving {
@@ -42,17 +43,19 @@ impl Serving {
     pub(super) fn new(
         site: Arc<Site>,
         logs: Logs,
+        tls: Option<Tls>,
         metrics: Arc<Metrics>,
     ) -> anyhow::Result<Serving> {
         logs.start()?;
         let helpers = Helpers::start(&site)?;
         metrics.expect(&site);
-        Ok(Serving { site, logs: Arc::new(logs), helpers, metrics })
+        Ok(Serving { site, logs: Arc::new(logs), helpers, metrics, tls: tls.map(Arc::new) })
     }
 
     /// What makes the responder of each worker.
     pub(super) fn responder(&self) -> impl Fn() -> SiteResponder + Send + Sync + 'static {
         let (site, logs) = (Arc::clone(&self.site), Arc::clone(&self.logs));
+        let tls = self.tls.clone();
         // Each worker has its own share; the first one is only there to be shared.
         let helpers = Mutex::new(self.helpers.share());
         let metrics = Arc::clone(&self.metrics);
@@ -60,6 +63,7 @@ impl Serving {
             SiteResponder::with_logs(Arc::clone(&site), Arc::clone(&logs))
                 .with_helpers(lock(&helpers).share())
                 .with_metrics(&metrics)
+                .with_tls(tls.clone())
         }
     }
 }
@@ -90,8 +94,9 @@ impl Reloading {
             anyhow::bail!("{} does not load", self.what);
         };
         let logs = Logs::open(&site.settings().logs, Some(&lock(&self.serving).logs))?;
+        let tls = Tls::new(&site, lock(&self.serving).tls.as_deref())?;
         let metrics = Arc::clone(&lock(&self.serving).metrics);
-        let new = Serving::new(site, logs, metrics)?;
+        let new = Serving::new(site, logs, tls, metrics)?;
         self.reloader.reload(new.site.settings(), new.responder())?;
         // Old rules are taken apart, and old logs written to their end, here and by no worker.
         let old = std::mem::replace(&mut *lock(&self.serving), new);

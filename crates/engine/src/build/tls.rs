@@ -1,0 +1,743 @@
+//! The directives of mod_ssl.
+//!
+//! A server's own directives override those of the main server one by one, as everywhere. What is only
+//! known of files (that key and certificate belong together, that a chain can be read) is asked of
+//! [`crate::Outside::examine_tls`] when all is read, and reported at the directive that named the file.
+//!
+//! What would leave something open that httpd closes is an error; what only makes a connection stronger
+//! than was asked for is a warning.
+//!
+//! Source: httpd 2.4.71 `modules/ssl/ssl_engine_config.c`; `ssl_engine_init.c`, `ssl_init_Module`,
+//! `ssl_init_ConfigureServer`; `ssl_engine_kernel.c`, `ssl_server_compatible`.
+
+mod access;
+mod files;
+mod suites;
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::PathBuf;
+
+use milepost_syntax::{Word, Words};
+
+use super::report::{Finding, show};
+use super::{Builder, Context, Directive};
+use crate::decision::Place;
+use crate::tls::{
+    TlsCertificate, TlsClient, TlsPart, TlsRevocation, TlsServer, TlsVerify, TlsVersions,
+};
+
+/// The directives that are done here, in lower case.
+const NAMES: &[&[u8]] = &[
+    b"sslcacertificatefile",
+    b"sslcacertificatepath",
+    b"sslcadnrequestfile",
+    b"sslcadnrequestpath",
+    b"sslcarevocationcheck",
+    b"sslcarevocationfile",
+    b"sslcarevocationpath",
+    b"sslcertificatechainfile",
+    b"sslcertificatefile",
+    b"sslcertificatekeyfile",
+    b"sslciphersuite",
+    b"sslcompression",
+    b"sslengine",
+    b"sslfips",
+    b"sslhonorcipherorder",
+    b"sslinsecurerenegotiation",
+    b"sslocspenable",
+    b"sslopensslconfcmd",
+    b"ssloptions",
+    b"sslprotocol",
+    b"sslrequire",
+    b"sslrequiressl",
+    b"sslsessioncache",
+    b"sslsessioncachetimeout",
+    b"sslsessionticketkeyfile",
+    b"sslsessiontickets",
+    b"sslstrictsnivhostcheck",
+    b"sslusername",
+    b"sslusestapling",
+    b"sslverifyclient",
+    b"sslverifydepth",
+    b"sslvhostsnipolicy",
+];
+
+/// How many files of one kind a server may name; more than the kinds of keys there are is a mistake.
+const CERTIFICATES_MAX: usize = 16;
+
+/// Something that a directive has said, and where.
+#[derive(Debug, Clone)]
+struct Placed<T> {
+    value: T,
+    place: Place,
+    len: usize,
+}
+
+/// TLS of one server while its directives are read.
+#[derive(Debug, Clone, Default)]
+pub(super) struct TlsDraft {
+    engine: Option<Placed<bool>>,
+    certificates: Vec<Placed<PathBuf>>,
+    keys: Vec<Placed<PathBuf>>,
+    chain: Option<Placed<PathBuf>>,
+    versions: Option<TlsVersions>,
+    suites: Option<Placed<Vec<&'static str>>>,
+    suites_13: Option<Placed<Vec<&'static str>>>,
+    own_order: Option<bool>,
+    groups: Option<Vec<&'static str>>,
+    verify: Option<TlsVerify>,
+    depth: Option<u32>,
+    authorities: Option<Placed<Vec<PathBuf>>>,
+    shown: Option<Placed<Vec<PathBuf>>>,
+    revoked: Option<Placed<Vec<PathBuf>>>,
+    revocation: Option<TlsRevocation>,
+    tickets: Option<bool>,
+    ticket_key: Option<Placed<PathBuf>>,
+    stapling: Option<Placed<bool>>,
+    strict: Option<bool>,
+    /// A file has been complained about: what depends on it would only repeat that.
+    has_bad_file: bool,
+}
+
+/// `SSLVHostSNIPolicy`: what a connection to one virtual host and a request for another must share.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum SniPolicy {
+    /// They must be one.
+    Strict,
+    /// Certificates, versions, suites, and what is asked of clients.
+    #[default]
+    Secure,
+    /// What is asked of clients.
+    AuthOnly,
+    /// Nothing.
+    Insecure,
+}
+
+/// Whether this is a directive of mod_ssl that does something here; `lower` is in lower case.
+pub(super) fn is_directive(lower: &[u8]) -> bool {
+    NAMES.contains(&lower)
+}
+
+impl Builder<'_> {
+    /// Runs a directive that [`is_directive`].
+    pub(super) fn tls_directive(
+        &mut self,
+        lower: &[u8],
+        directive: &Directive<'_>,
+        context: &mut Context<'_>,
+    ) {
+        match lower {
+            b"sslrequiressl" => return self.ssl_require_ssl(directive, context),
+            b"sslrequire" => return self.ssl_require(directive, context),
+            b"ssloptions" => return self.ssl_options(directive, context),
+            b"sslusername" => {
+                let finding = Finding::warning("no user is taken from a certificate here")
+                    .hint("`Require expr \"%{SSL_CLIENT_S_DN_CN} == 'name'\"` lets one client in");
+                return self.report(directive, finding);
+            }
+            b"sslverifyclient" | b"sslverifydepth" | b"sslciphersuite"
+                if !context.scope.is_server() =>
+            {
+                let message = format!(
+                    "{} is not done in a section: the handshake is over when the path is known",
+                    show(directive.name)
+                );
+                let hint = "set it for the virtual host: `optional`, and `Require ssl-verify-client` in the section";
+                return self.report(directive, Finding::error(message).hint(hint));
+            }
+            _ => {}
+        }
+        if !self.server_only(directive, context) {
+            return;
+        }
+        let server = context.server;
+        match lower {
+            b"sslengine" => self.ssl_engine(directive, server),
+            b"sslcertificatefile" => {
+                self.ssl_file(directive, server, |draft, file| draft.certificates.push(file));
+            }
+            b"sslcertificatekeyfile" => {
+                self.ssl_file(directive, server, |draft, file| draft.keys.push(file));
+            }
+            b"sslcertificatechainfile" => {
+                self.ssl_file(directive, server, |draft, file| draft.chain = Some(file));
+            }
+            b"sslsessionticketkeyfile" => {
+                self.ssl_file(directive, server, |draft, file| draft.ticket_key = Some(file));
+            }
+            b"sslcacertificatefile" => {
+                self.ssl_file(directive, server, |draft, file| {
+                    add(&mut draft.authorities, file.map(|file| vec![file]));
+                });
+            }
+            b"sslcadnrequestfile" => {
+                self.ssl_file(directive, server, |draft, file| {
+                    add(&mut draft.shown, file.map(|file| vec![file]));
+                });
+            }
+            b"sslcarevocationfile" => {
+                self.ssl_file(directive, server, |draft, file| {
+                    add(&mut draft.revoked, file.map(|file| vec![file]));
+                });
+            }
+            b"sslcacertificatepath" => {
+                if let Some(files) = self.ssl_path(directive, false) {
+                    add(&mut self.servers[server].tls.authorities, files);
+                }
+            }
+            b"sslcadnrequestpath" => {
+                if let Some(files) = self.ssl_path(directive, false) {
+                    add(&mut self.servers[server].tls.shown, files);
+                }
+            }
+            b"sslcarevocationpath" => {
+                if let Some(files) = self.ssl_path(directive, true) {
+                    add(&mut self.servers[server].tls.revoked, files);
+                }
+            }
+            b"sslcarevocationcheck" => self.ssl_revocation(directive, server),
+            b"sslprotocol" => self.ssl_protocol(directive, server),
+            b"sslciphersuite" => self.ssl_cipher_suite(directive, server),
+            b"sslhonorcipherorder" => {
+                let on = self.flag(directive);
+                let draft = &mut self.servers[server].tls;
+                draft.own_order = on.or(draft.own_order);
+            }
+            b"sslopensslconfcmd" => self.ssl_command(directive, server),
+            b"sslverifyclient" => self.ssl_verify(directive, server),
+            b"sslverifydepth" => {
+                if let Some(depth) = self.one_number(directive) {
+                    self.servers[server].tls.depth = Some(depth);
+                }
+            }
+            b"sslsessiontickets" => {
+                let on = self.flag(directive);
+                let draft = &mut self.servers[server].tls;
+                draft.tickets = on.or(draft.tickets);
+            }
+            b"sslusestapling" => {
+                if let Some(on) = self.flag(directive) {
+                    self.servers[server].tls.stapling = Some(placed_name(directive, on));
+                }
+            }
+            b"sslstrictsnivhostcheck" => {
+                let on = self.flag(directive);
+                let draft = &mut self.servers[server].tls;
+                draft.strict = on.or(draft.strict);
+            }
+            b"sslsessioncache" => self.ssl_session_cache(directive, context),
+            b"sslsessioncachetimeout" => {
+                if self.main_only(directive, context)
+                    && let Some(seconds) = self.one_number(directive)
+                {
+                    self.settings.tls.session_timeout =
+                        std::time::Duration::from_secs(seconds.into());
+                }
+            }
+            b"sslvhostsnipolicy" => self.ssl_sni_policy(directive, context),
+            // What can be switched off is off.
+            b"sslcompression" | b"sslinsecurerenegotiation" => {
+                if self.flag(directive) == Some(true) {
+                    let message = format!("{} stays off: it is not safe", show(directive.name));
+                    self.report(directive, Finding::warning(message));
+                }
+            }
+            b"sslfips" => {
+                if self.flag(directive) == Some(true) {
+                    let finding = Finding::error("there is no certified cryptography in here")
+                        .hint("`SSLFIPS off`");
+                    self.report(directive, finding);
+                }
+            }
+            _ => self.ssl_responder(directive),
+        }
+    }
+
+    /// `SSLOCSPEnable on|leaf|off`
+    fn ssl_responder(&mut self, directive: &Directive<'_>) {
+        let usage = "SSLOCSPEnable off";
+        let Some(words) = self.words(directive, 1, usize::MAX, usage) else { return };
+        if !words[0].text.eq_ignore_ascii_case(b"off") {
+            let finding = Finding::error("no responder is asked about the certificates of clients")
+                .hint(
+                    "`SSLCARevocationFile` with `SSLCARevocationCheck leaf` looks them up in lists",
+                );
+            self.report(directive, finding);
+        }
+    }
+
+    /// `SSLEngine on|off|optional`
+    fn ssl_engine(&mut self, directive: &Directive<'_>, server: usize) {
+        let Some(words) = self.words(directive, 1, 1, "SSLEngine on|off") else { return };
+        let on = match words[0].text.to_ascii_lowercase().as_slice() {
+            b"on" => true,
+            b"off" => false,
+            b"optional" => {
+                let finding =
+                    Finding::error("`SSLEngine optional` is not done: no client upgrades to TLS")
+                        .hint("write `on`, and plain HTTP for another port");
+                return self.report_at(directive, words[0].at, words[0].len, finding);
+            }
+            _ => {
+                let finding = Finding::error("`SSLEngine` is `on` or `off`");
+                return self.report_at(directive, words[0].at, words[0].len, finding);
+            }
+        };
+        self.servers[server].tls.engine = Some(placed_name(directive, on));
+    }
+
+    /// `SSLProtocol [+|-]protocol…`
+    fn ssl_protocol(&mut self, directive: &Directive<'_>, server: usize) {
+        let words: Vec<_> = Words::new(directive.args).collect();
+        if words.is_empty() {
+            let finding = Finding::error("`SSLProtocol` needs a version")
+                .hint("write `SSLProtocol TLSv1.2 TLSv1.3`");
+            return self.report(directive, finding);
+        }
+        let mut versions = TlsVersions { v12: false, v13: false };
+        for word in &words {
+            let text = String::from_utf8_lossy(&word.text).to_ascii_lowercase();
+            let (sign, name) = match text.as_bytes().first() {
+                Some(sign @ (b'+' | b'-')) => (Some(*sign), &text[1..]),
+                _ => (None, &text[..]),
+            };
+            let named = match name {
+                "all" => TlsVersions { v12: true, v13: true },
+                "tlsv1.2" => TlsVersions { v12: true, v13: false },
+                "tlsv1.3" => TlsVersions { v12: false, v13: true },
+                "sslv3" | "tlsv1" | "tlsv1.1" => {
+                    if sign != Some(b'-') {
+                        let message = format!("{} is not offered: it is broken", show(&word.text));
+                        let finding = Finding::warning(message)
+                            .hint("there are TLSv1.2 and TLSv1.3, which is what `all` means here");
+                        self.report_at(directive, word.at, word.len, finding);
+                    }
+                    TlsVersions { v12: false, v13: false }
+                }
+                _ => {
+                    let message = format!("{} is no version of TLS", show(&word.text));
+                    let finding = Finding::error(message)
+                        .hint("`all`, `TLSv1.2` or `TLSv1.3`, with `+` or `-`");
+                    return self.report_at(directive, word.at, word.len, finding);
+                }
+            };
+            match sign {
+                Some(b'-') => {
+                    versions.v12 &= !named.v12;
+                    versions.v13 &= !named.v13;
+                }
+                Some(_) => {
+                    versions.v12 |= named.v12;
+                    versions.v13 |= named.v13;
+                }
+                None => versions = named,
+            }
+        }
+        if !versions.v12 && !versions.v13 {
+            let finding = Finding::error("this leaves no version of TLS")
+                .hint("write `SSLProtocol TLSv1.2 TLSv1.3`");
+            return self.report(directive, finding);
+        }
+        self.servers[server].tls.versions = Some(versions);
+    }
+
+    /// `SSLCipherSuite [SSL|TLSv1.3] list`
+    fn ssl_cipher_suite(&mut self, directive: &Directive<'_>, server: usize) {
+        let usage = "SSLCipherSuite [TLSv1.3] suite:suite…";
+        let Some(words) = self.words(directive, 1, 2, usage) else { return };
+        let (for_13, word) = match &words[..] {
+            [version, list] => match version.text.to_ascii_lowercase().as_slice() {
+                b"ssl" => (false, list),
+                b"tlsv1.3" => (true, list),
+                _ => {
+                    let finding =
+                        Finding::error(format!("{} is no kind of suites", show(&version.text)))
+                            .hint("`SSL` for those up to TLS 1.2, `TLSv1.3` for those of TLS 1.3");
+                    return self.report_at(directive, version.at, version.len, finding);
+                }
+            },
+            list => (false, &list[0]),
+        };
+        let text = String::from_utf8_lossy(&word.text);
+        let chosen = if for_13 { suites::parse_13(&text) } else { suites::parse(&text) };
+        let all = if for_13 { suites::all_13() } else { suites::all() };
+        let hint = format!("there are {}", all.join(", "));
+        for unknown in &chosen.unknown {
+            let message = format!("{} names no cipher suite", show(unknown.as_bytes()));
+            self.report_at(directive, word.at, word.len, Finding::warning(message));
+        }
+        if chosen.suites.is_empty() {
+            let finding = Finding::error("this leaves no cipher suite").hint(hint);
+            return self.report_at(directive, word.at, word.len, finding);
+        }
+        if !chosen.missing.is_empty() {
+            let message = format!("not offered: {}", chosen.missing.join(", "));
+            self.report_at(directive, word.at, word.len, Finding::warning(message).hint(hint));
+        }
+        let suites = Some(placed(directive, word, chosen.suites));
+        let draft = &mut self.servers[server].tls;
+        if for_13 {
+            draft.suites_13 = suites;
+        } else {
+            draft.suites = suites;
+        }
+    }
+
+    /// `SSLOpenSSLConfCmd command value`
+    fn ssl_command(&mut self, directive: &Directive<'_>, server: usize) {
+        const GROUPS: &[(&str, &str)] = &[
+            ("x25519", "X25519"),
+            ("p-256", "P-256"),
+            ("prime256v1", "P-256"),
+            ("secp256r1", "P-256"),
+            ("p-384", "P-384"),
+            ("secp384r1", "P-384"),
+        ];
+        let usage = "SSLOpenSSLConfCmd Groups X25519:P-256";
+        let Some(words) = self.words(directive, 2, 2, usage) else { return };
+        if !matches!(words[0].text.to_ascii_lowercase().as_slice(), b"groups" | b"curves") {
+            let message = format!("the command {} is not done", show(&words[0].text));
+            let finding = Finding::error(message)
+                .hint("there is `Groups`; `SSLProtocol` and `SSLCipherSuite` say the rest");
+            return self.report_at(directive, words[0].at, words[0].len, finding);
+        }
+        let text = String::from_utf8_lossy(&words[1].text).to_ascii_lowercase();
+        let mut groups: Vec<&'static str> = Vec::new();
+        for name in text.split(':') {
+            match GROUPS.iter().find(|(known, _)| *known == name) {
+                Some((_, group)) if !groups.contains(group) => groups.push(group),
+                Some(_) => {}
+                None => {
+                    let message = format!("the group {} is not offered", show(name.as_bytes()));
+                    let finding =
+                        Finding::warning(message).hint("there are X25519, P-256 and P-384");
+                    self.report_at(directive, words[1].at, words[1].len, finding);
+                }
+            }
+        }
+        if groups.is_empty() {
+            let finding = Finding::error("this leaves no group to agree on a key in");
+            return self.report_at(directive, words[1].at, words[1].len, finding);
+        }
+        self.servers[server].tls.groups = Some(groups);
+    }
+
+    /// `SSLVerifyClient none|optional|require|optional_no_ca`
+    fn ssl_verify(&mut self, directive: &Directive<'_>, server: usize) {
+        let usage = "SSLVerifyClient none|optional|require|optional_no_ca";
+        let Some(words) = self.words(directive, 1, 1, usage) else { return };
+        let verify = match words[0].text.to_ascii_lowercase().as_slice() {
+            b"none" | b"off" => TlsVerify::None,
+            b"optional" => TlsVerify::Optional,
+            b"require" | b"on" => TlsVerify::Require,
+            b"optional_no_ca" => TlsVerify::OptionalNoCa,
+            _ => {
+                let finding = Finding::error(
+                    "`SSLVerifyClient` is `none`, `optional`, `require` or `optional_no_ca`",
+                );
+                return self.report_at(directive, words[0].at, words[0].len, finding);
+            }
+        };
+        self.servers[server].tls.verify = Some(verify);
+    }
+
+    /// `SSLCARevocationCheck chain|leaf|none [no_crl_for_cert_ok]`
+    fn ssl_revocation(&mut self, directive: &Directive<'_>, server: usize) {
+        let usage = "SSLCARevocationCheck chain|leaf|none [no_crl_for_cert_ok]";
+        let Some(words) = self.words(directive, 1, 2, usage) else { return };
+        let strict = match words.get(1) {
+            None => true,
+            Some(word) if word.text.eq_ignore_ascii_case(b"no_crl_for_cert_ok") => false,
+            Some(word) => {
+                let finding = Finding::error(format!("unknown flag {}", show(&word.text)))
+                    .hint(format!("write `{usage}`"));
+                return self.report_at(directive, word.at, word.len, finding);
+            }
+        };
+        let revocation = match words[0].text.to_ascii_lowercase().as_slice() {
+            b"none" => TlsRevocation::None,
+            b"leaf" => TlsRevocation::Leaf { strict },
+            b"chain" => TlsRevocation::Chain { strict },
+            _ => {
+                let finding = Finding::error("`SSLCARevocationCheck` is `chain`, `leaf` or `none`");
+                return self.report_at(directive, words[0].at, words[0].len, finding);
+            }
+        };
+        self.servers[server].tls.revocation = Some(revocation);
+    }
+
+    /// `SSLSessionCache none|nonenotnull|type[:path[(bytes)]]`
+    fn ssl_session_cache(&mut self, directive: &Directive<'_>, context: &Context<'_>) {
+        if !self.main_only(directive, context) {
+            return;
+        }
+        let usage = "SSLSessionCache shmcb:path(bytes)";
+        let Some(words) = self.words(directive, 1, 1, usage) else { return };
+        let text = String::from_utf8_lossy(&words[0].text).into_owned();
+        let (kind, rest) = text.split_once(':').unwrap_or((&text, ""));
+        self.settings.tls.session_cache_bytes = match kind.to_ascii_lowercase().as_str() {
+            "none" | "nonenotnull" => None,
+            "shmcb" | "shm" => Some(cache_bytes(rest).unwrap_or(CACHE_BYTES)),
+            "dbm" | "dc" | "memcache" | "redis" => {
+                let message =
+                    format!("sessions are kept in memory, not in {}", show(kind.as_bytes()));
+                let finding = Finding::warning(message)
+                    .hint("several servers share sessions through one `SSLSessionTicketKeyFile`");
+                self.report_at(directive, words[0].at, words[0].len, finding);
+                Some(CACHE_BYTES)
+            }
+            _ => {
+                let message = format!("{} is no session cache", show(kind.as_bytes()));
+                let finding = Finding::error(message)
+                    .hint("`none`, or `shmcb:path(bytes)`: the path is not used");
+                return self.report_at(directive, words[0].at, words[0].len, finding);
+            }
+        };
+    }
+
+    /// `SSLVHostSNIPolicy strict|secure|authonly|insecure`
+    fn ssl_sni_policy(&mut self, directive: &Directive<'_>, context: &Context<'_>) {
+        if !self.main_only(directive, context) {
+            return;
+        }
+        let usage = "SSLVHostSNIPolicy strict|secure|authonly|insecure";
+        let Some(words) = self.words(directive, 1, 1, usage) else { return };
+        self.sni_policy = match words[0].text.to_ascii_lowercase().as_slice() {
+            b"strict" => SniPolicy::Strict,
+            b"secure" => SniPolicy::Secure,
+            b"authonly" => SniPolicy::AuthOnly,
+            b"insecure" => SniPolicy::Insecure,
+            _ => {
+                let finding = Finding::error(format!("unknown policy {}", show(&words[0].text)))
+                    .hint(format!("write `{usage}`"));
+                return self.report_at(directive, words[0].at, words[0].len, finding);
+            }
+        };
+    }
+
+    /// Merges the main server's TLS into that of each virtual host, and has the files looked at.
+    pub(super) fn finish_tls(&mut self) {
+        let drafts: Vec<_> =
+            self.servers.iter_mut().map(|draft| std::mem::take(&mut draft.tls)).collect();
+        let mut examined: Vec<TlsServer> = Vec::new();
+        let mut servers = Vec::with_capacity(drafts.len());
+        for (number, own) in drafts.iter().enumerate() {
+            let merged = if number == 0 { own.clone() } else { own.over(&drafts[0]) };
+            self.servers[number].server.strict_sni = merged.strict == Some(true);
+            let Some(engine) = merged.engine.clone().filter(|engine| engine.value) else {
+                servers.push(None);
+                continue;
+            };
+            let Some(mut server) = self.finish_tls_server(&merged, &engine) else {
+                servers.push(None);
+                continue;
+            };
+            if !merged.has_bad_file && !examined.contains(&server) {
+                for fault in self.outside.examine_tls(&server) {
+                    let (place, len) =
+                        merged.place(fault.part).unwrap_or((engine.place, engine.len));
+                    let mut finding = if fault.is_warning {
+                        Finding::warning(fault.message)
+                    } else {
+                        Finding::error(fault.message)
+                    };
+                    if let Some(hint) = fault.hint {
+                        finding = finding.hint(hint);
+                    }
+                    self.report_place(place, len, finding);
+                }
+                examined.push(server.clone());
+            }
+            server.class = class(&server, self.sni_policy, number);
+            self.servers[number].server.tls_class = server.class;
+            servers.push(Some(server));
+        }
+        self.settings.tls.servers = servers;
+    }
+
+    fn finish_tls_server(&mut self, draft: &TlsDraft, engine: &Placed<bool>) -> Option<TlsServer> {
+        if draft.certificates.is_empty() && !draft.has_bad_file {
+            let finding = Finding::error("TLS is on, and there is no certificate").hint(
+                "name one with `SSLCertificateFile`, and its key with `SSLCertificateKeyFile`",
+            );
+            self.report_place(engine.place, engine.len, finding);
+            return None;
+        }
+        let certificates = draft.certificates.iter().enumerate().map(|(number, certificate)| {
+            // A file without a key of its own holds it.
+            let key = draft.keys.get(number).unwrap_or(certificate);
+            TlsCertificate { certificate: certificate.value.clone(), key: key.value.clone() }
+        });
+        let verify = draft.verify.unwrap_or(TlsVerify::None);
+        let authorities = draft.authorities.as_ref().map(|files| files.value.clone());
+        if authorities.is_none()
+            && matches!(verify, TlsVerify::Optional | TlsVerify::Require)
+            && !draft.has_bad_file
+        {
+            let finding =
+                Finding::error("clients are asked for a certificate, and no authority is known")
+                    .hint("name those that are trusted with `SSLCACertificateFile`");
+            self.report_place(engine.place, engine.len, finding);
+            return None;
+        }
+        let versions = draft.versions.unwrap_or(TlsVersions { v12: true, v13: true });
+        let mut chosen = Vec::new();
+        if versions.v13 {
+            let own = draft.suites_13.as_ref().map(|suites| suites.value.clone());
+            chosen.extend(own.unwrap_or_else(suites::all_13));
+        }
+        if versions.v12 {
+            let own = draft.suites.as_ref().map(|suites| suites.value.clone());
+            chosen.extend(own.unwrap_or_else(suites::all));
+        }
+        Some(TlsServer {
+            certificates: certificates.collect(),
+            chain: draft.chain.as_ref().map(|chain| chain.value.clone()),
+            versions,
+            suites: chosen,
+            own_order: draft.own_order.unwrap_or(false),
+            groups: draft.groups.clone().unwrap_or_default(),
+            client: TlsClient {
+                verify,
+                depth: draft.depth.unwrap_or(1),
+                authorities: authorities.unwrap_or_default(),
+                shown: draft.shown.as_ref().map(|files| files.value.clone()).unwrap_or_default(),
+                revoked: draft
+                    .revoked
+                    .as_ref()
+                    .map(|files| files.value.clone())
+                    .unwrap_or_default(),
+                revocation: draft.revocation.unwrap_or(TlsRevocation::None),
+            },
+            tickets: draft.tickets.unwrap_or(true),
+            ticket_key: draft.ticket_key.as_ref().map(|file| file.value.clone()),
+            stapling: draft.stapling.as_ref().is_some_and(|stapling| stapling.value),
+            class: 0,
+        })
+    }
+}
+
+/// The sessions of a cache whose size nobody has said: httpd's 512 KiB.
+const CACHE_BYTES: usize = 512 * 1024;
+
+/// The number in `path(bytes)`.
+fn cache_bytes(text: &str) -> Option<usize> {
+    let (_, rest) = text.rsplit_once('(')?;
+    rest.strip_suffix(')')?.parse().ok()
+}
+
+/// What a connection to `server` and a request for another must share, as a number; never 0.
+fn class(server: &TlsServer, policy: SniPolicy, number: usize) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    let client = &server.client;
+    match policy {
+        SniPolicy::Strict => number.hash(&mut hasher),
+        SniPolicy::Secure => {
+            let mut certificates: Vec<_> =
+                server.certificates.iter().map(|pair| (&pair.certificate, &pair.key)).collect();
+            certificates.sort();
+            (certificates, server.versions, &server.suites, client).hash(&mut hasher);
+        }
+        SniPolicy::AuthOnly => client.hash(&mut hasher),
+        SniPolicy::Insecure => {}
+    }
+    hasher.finish().max(1)
+}
+
+impl TlsDraft {
+    /// Whether `SSLEngine` has been said.
+    pub(super) fn is_said(&self) -> bool {
+        self.engine.is_some()
+    }
+
+    /// What a virtual host says, and the main server where it says nothing.
+    fn over(&self, main: &TlsDraft) -> TlsDraft {
+        let list = |own: &[Placed<PathBuf>], main: &[Placed<PathBuf>]| {
+            // The first of ours stands for the first of theirs, and so on.
+            own.iter().chain(main.iter().skip(own.len())).cloned().collect()
+        };
+        TlsDraft {
+            engine: self.engine.clone().or_else(|| main.engine.clone()),
+            certificates: list(&self.certificates, &main.certificates),
+            keys: list(&self.keys, &main.keys),
+            chain: self.chain.clone().or_else(|| main.chain.clone()),
+            versions: self.versions.or(main.versions),
+            suites: self.suites.clone().or_else(|| main.suites.clone()),
+            suites_13: self.suites_13.clone().or_else(|| main.suites_13.clone()),
+            own_order: self.own_order.or(main.own_order),
+            groups: self.groups.clone().or_else(|| main.groups.clone()),
+            verify: self.verify.or(main.verify),
+            depth: self.depth.or(main.depth),
+            authorities: self.authorities.clone().or_else(|| main.authorities.clone()),
+            shown: self.shown.clone().or_else(|| main.shown.clone()),
+            revoked: self.revoked.clone().or_else(|| main.revoked.clone()),
+            revocation: self.revocation.or(main.revocation),
+            tickets: self.tickets.or(main.tickets),
+            ticket_key: self.ticket_key.clone().or_else(|| main.ticket_key.clone()),
+            stapling: self.stapling.clone().or_else(|| main.stapling.clone()),
+            strict: self.strict.or(main.strict),
+            has_bad_file: self.has_bad_file || main.has_bad_file,
+        }
+    }
+
+    /// Where a part was set.
+    fn place(&self, part: TlsPart) -> Option<(Place, usize)> {
+        fn at<T>(placed: &Placed<T>) -> (Place, usize) {
+            (placed.place, placed.len)
+        }
+        match part {
+            TlsPart::Certificate(number) => self.certificates.get(number).map(at),
+            TlsPart::Key(number) => self.keys.get(number).or(self.certificates.get(number)).map(at),
+            TlsPart::Chain => self.chain.as_ref().map(at),
+            TlsPart::Suites => self.suites.as_ref().or(self.suites_13.as_ref()).map(at),
+            TlsPart::Authorities => self.authorities.as_ref().map(at),
+            TlsPart::Shown => self.shown.as_ref().map(at),
+            TlsPart::Revoked => self.revoked.as_ref().map(at),
+            TlsPart::TicketKey => self.ticket_key.as_ref().map(at),
+            TlsPart::Stapling => self.stapling.as_ref().map(at),
+        }
+    }
+}
+
+impl<T> Placed<T> {
+    fn map<U>(self, change: impl FnOnce(T) -> U) -> Placed<U> {
+        Placed { value: change(self.value), place: self.place, len: self.len }
+    }
+}
+
+/// Adds files to those that were named before.
+fn add(files: &mut Option<Placed<Vec<PathBuf>>>, more: Placed<Vec<PathBuf>>) {
+    match files {
+        Some(files) => files.value.extend(more.value),
+        None => *files = Some(more),
+    }
+}
+
+/// Remembers where a word stands.
+fn placed<T>(directive: &Directive<'_>, word: &Word<'_>, value: T) -> Placed<T> {
+    match directive.args_text.place() {
+        Some(place) => {
+            let place = Place { offset: place.offset + word.at as u32, ..place };
+            Placed { value, place, len: word.len }
+        }
+        // The arguments were expanded, so their bytes are not those of the file.
+        None => placed_name(directive, value),
+    }
+}
+
+/// Remembers where a directive stands.
+fn placed_name<T>(directive: &Directive<'_>, value: T) -> Placed<T> {
+    Placed { value, place: directive.place, len: directive.name_text.len() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_size_of_a_cache_stands_in_parentheses() {
+        assert_eq!(cache_bytes("/run/cache(512000)"), Some(512_000));
+        assert_eq!(cache_bytes("/run/cache"), None);
+        assert_eq!(cache_bytes("/run/cache(x)"), None);
+    }
+}

@@ -1,0 +1,50 @@
+//! What TLS has to do with a request: whether its connection may carry it, and the variables.
+//!
+//! Source: httpd 2.4.71 `modules/ssl/ssl_engine_kernel.c`, `ssl_hook_ReadReq`, `ssl_hook_Access`;
+//! `ssl_engine_vars.c`, `ssl_var_lookup`.
+
+use super::{Hop, Run};
+use crate::expr::Capture;
+use crate::program::TlsAccess;
+use crate::request::Scheme;
+
+impl Run<'_> {
+    /// Whether a connection for which one server shook hands may carry a request for this one; else the
+    /// status.
+    pub(super) fn check_tls(&self) -> Result<(), u16> {
+        let Some(tls) = &self.request.tls else { return Ok(()) };
+        if tls.name.is_some() {
+            if self.host.is_empty() {
+                return Err(400);
+            }
+        } else if self.program.servers.len() > 1 {
+            // Either the server that shook hands or this one may insist on a name.
+            let shook = self.program.server_of_address(self.request.local);
+            if self.server.strict_sni || shook.strict_sni {
+                return Err(403);
+            }
+        }
+        if tls.class == self.server.tls_class { Ok(()) } else { Err(421) }
+    }
+
+    /// `SSLRequireSSL` and `SSLRequire`; `None` if they say nothing.
+    pub(super) fn tls_passes(&mut self, hop: &Hop, access: &TlsAccess) -> bool {
+        if access.required && self.request.scheme != Scheme::Https {
+            return false;
+        }
+        access.tests.iter().all(|test| self.holds(test, hop, &mut Capture::default()))
+    }
+
+    /// Appends a variable of mod_ssl; false if there is none of the name, or no TLS.
+    pub(super) fn write_tls_variable(&self, name: &[u8], out: &mut Vec<u8>) -> bool {
+        let Some(tls) = &self.request.tls else { return false };
+        let Ok(name) = std::str::from_utf8(name) else { return false };
+        match name {
+            "SSL_TLS_SNI" => {
+                out.extend_from_slice(tls.name.unwrap_or_default().as_bytes());
+                tls.name.is_some()
+            }
+            name => tls.variables.write(name, out),
+        }
+    }
+}
