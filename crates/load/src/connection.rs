@@ -27,6 +27,8 @@ pub(crate) struct Connection {
     pub(crate) failing_since: u64,
     /// Not to be opened before.
     pub(crate) retry_at: u64,
+    /// Not to be read before, for it is ahead of its rate; 0 if it is not.
+    pub(crate) aside_until: u64,
 }
 
 /// What a connection is doing.
@@ -61,6 +63,8 @@ pub(crate) struct Exchange {
     pub(crate) target: usize,
     /// Which request of its chain.
     pub(crate) hop: u32,
+    /// Bytes of the answer that have come; counted only where they may not come faster than at some rate.
+    pub(crate) received: u64,
     /// Bytes of the request that have been written.
     pub(crate) written: usize,
     /// When it was meant to be sent.
@@ -99,6 +103,7 @@ impl Connection {
             failures: 0,
             failing_since: 0,
             retry_at: 0,
+            aside_until: 0,
         }
     }
 

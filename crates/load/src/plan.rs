@@ -73,6 +73,9 @@ pub struct Plan {
     pub sources: Vec<IpAddr>,
     /// Bytes of the send and of the receive buffer of each socket, if not the system's.
     pub socket_buffer: Option<usize>,
+    /// Bytes a second that each connection receives at most, in the mean of each answer. With small
+    /// buffers ([`Plan::socket_buffer`]) the server sees it at once.
+    pub receive_rate: Option<f64>,
     /// Leave the first connection that is used up open, to see when the server closes it, for this
     /// long after the run at most. Only with one request to a connection.
     pub linger_max: Option<Duration>,
@@ -240,6 +243,7 @@ impl Plan {
             browsing: Browsing::default(),
             sources: Vec::new(),
             socket_buffer: None,
+            receive_rate: None,
             linger_max: None,
             share: Share::WHOLE,
         }

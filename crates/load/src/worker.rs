@@ -15,6 +15,7 @@
 mod chain;
 mod linger;
 mod recover;
+mod throttle;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
@@ -129,6 +130,10 @@ pub(crate) struct Worker<'a> {
     free: VecDeque<(usize, u64)>,
     /// Slots that rest, by when they have rested.
     resting: BinaryHeap<Reverse<(u64, usize)>>,
+    /// Connections that are ahead of the rate at which they may receive, by until when.
+    aside: BinaryHeap<Reverse<(u64, usize)>>,
+    /// Bytes a second of each connection; 0 without a limit.
+    receive_rate: f64,
     /// Slots that have not been given up.
     alive: usize,
     /// Slots that have sent all their requests.
@@ -191,6 +196,8 @@ impl<'a> Worker<'a> {
             paused: BinaryHeap::new(),
             free: (0..slots).map(|slot| (slot, 0)).collect(),
             resting: BinaryHeap::new(),
+            aside: BinaryHeap::new(),
+            receive_rate: plan.receive_rate.unwrap_or_default(),
             alive: slots,
             finished: 0,
             busy: 0,
@@ -252,6 +259,7 @@ impl<'a> Worker<'a> {
             self.expire();
             self.resume();
             self.rouse();
+            self.read_aside(&mut part.schedule);
             if self.now >= meter.next_at() {
                 meter.tell(&mut self.record, self.now);
             }
@@ -335,6 +343,9 @@ impl<'a> Worker<'a> {
         if let Some(&Reverse((at, _))) = self.resting.peek() {
             until = until.min(at);
         }
+        if let Some(&Reverse((at, _))) = self.aside.peek() {
+            until = until.min(at);
+        }
         if !self.is_open_loop && !self.free.is_empty() && !part.schedule.is_over(self.now) {
             // A slot failed when it was filled; the next turn fills it again.
             return (Duration::ZERO, None);
@@ -351,6 +362,7 @@ impl<'a> Worker<'a> {
         }
         let Some(connection) = self.connections.get_mut(at) else { return };
         match connection.state {
+            State::Waiting if connection.aside_until > 0 => {}
             State::Waiting => self.read(at, read_closed, schedule),
             State::Connecting => self.write(at),
             State::Sending if self.driver.sent() == Sent::Later => {
@@ -405,6 +417,7 @@ impl<'a> Worker<'a> {
     fn send(&mut self, at: usize) {
         let connection = &mut self.connections[at];
         connection.incoming.reset();
+        connection.aside_until = 0;
         if connection.socket.is_some() {
             connection.state = State::Sending;
             self.write(at);
@@ -572,6 +585,11 @@ impl<'a> Worker<'a> {
                             return self.answered(at, answer, read_closed, schedule);
                         }
                         Ok(None) => {
+                            if self.receive_rate > 0.0 && self.is_ahead(at, length) {
+                                return;
+                            }
+                            // Borrowed anew: what is ahead is put aside by the worker as a whole.
+                            let Some(socket) = &self.connections[at].socket else { return };
                             if self.shared.plan.timeout_from == TimeoutFrom::LastByte {
                                 self.deadlines.set(at, self.now.saturating_add(self.timeout_ns));
                             }

@@ -114,6 +114,22 @@ fn a_server_that_is_gone_ends_the_run_soon() {
 }
 
 #[test]
+fn a_throttled_connection_receives_at_its_rate() {
+    let content = "x".repeat(40_000);
+    let peer =
+        Peer::answering(format!("HTTP/1.0 200 OK\r\nContent-Length: 40000\r\n\r\n{content}"));
+    // 40,000 bytes at 320,000 bits a second with ten bits for a byte; the last ones are not waited for.
+    let began = Instant::now();
+    let said = http_load(&peer, "-p 2 -f 2 -Throttle 320000 -timeout 1", &["/large"]);
+    let took = began.elapsed();
+    assert!(said.out.starts_with("2 fetches, 2 max parallel, 80000 bytes, in "), "{said:?}");
+    assert!(took > Duration::from_millis(900) && took < Duration::from_secs(10), "{took:?}");
+    let began = Instant::now();
+    http_load(&peer, "-p 2 -f 2 -timeout 1", &["/large"]);
+    assert!(began.elapsed() < took, "{:?}", began.elapsed());
+}
+
+#[test]
 fn a_rate_is_kept_whatever_the_answers() {
     let peer = site();
     let said = http_load(&peer, "-rate 400 -jitter -seconds 1", &["/ok"]);

@@ -22,6 +22,9 @@ const OTHER_FILES: u64 = 64;
 /// How far intervals of `-jitter` go: from 90 % to 110 %.
 const JITTER_SHARE: f64 = 0.1;
 
+/// Buffer of a connection that receives slowly: what is in it has come for the server, so it is small.
+const THROTTLED_BUFFER_BYTES: usize = 4_096;
+
 const MILLIS_PER_SECOND: f64 = 1_000.0;
 
 /// What http_load says that it is.
@@ -62,9 +65,8 @@ pub(super) fn plan(options: &Options, outside: &dyn Outside) -> Result<Plan, Str
     plan.timeout = options.timeout;
     plan.timeout_from = TimeoutFrom::LastByte;
     plan.refusal = Refusal::Fail;
-    if options.throttle.is_some() {
-        return Err("-throttle: not done yet in milepost http_load".to_owned());
-    }
+    plan.receive_rate = options.throttle;
+    plan.socket_buffer = options.throttle.map(|_| THROTTLED_BUFFER_BYTES);
     plan.linger_max = Some(options.linger_max.unwrap_or(note::GLANCE));
     if let Some(path) = &options.sources {
         plan.sources = sources(path, outside)?;
