@@ -12,6 +12,9 @@ DESTDIR ?=
 LINKS ?=
 # How many random configurations `conformance` compares with Apache.
 CASES ?= 2000
+# How many rules `bench-loading` loads, and how long `fuzz` runs each target.
+RULES ?= 1000000
+SECONDS ?= 300
 
 # As cargo has it, so that all tasks share what is built.
 TARGET := $(or $(CARGO_TARGET_DIR),target)
@@ -20,7 +23,7 @@ MILEPOST := $(TARGET)/release/milepost
 # Results say which commit they are from.
 export MILEPOST_COMMIT ?= $(shell git describe --always --dirty 2>/dev/null)
 
-.PHONY: help demo test lint bench conformance install deb clean
+.PHONY: help demo test lint bench bench-loading fuzz conformance install deb clean
 .PHONY: release manual
 
 help: ## List the tasks
@@ -38,6 +41,12 @@ lint: ## Formatting, lints and documentation, without the tests
 bench: release ## What a decision costs by number of rules, then the whole experiment (some minutes)
 	$(CARGO) bench --locked --workspace --bench '*'
 	$(MILEPOST) lab run redirect-methods
+
+bench-loading: release ## What it costs to load RULES rules, beside Apache and nginx
+	scripts/loading.sh $(MILEPOST) $(RULES)
+
+fuzz: ## Run each fuzz target for SECONDS seconds
+	scripts/fuzz.sh $(SECONDS)
 
 conformance: ## Compare CASES random configurations with the Apache found here
 	$(CARGO) run --locked -p milepost-testkit --example differential -- --cases $(CASES)

@@ -9,6 +9,7 @@ PATH=$PATH:/usr/sbin:/sbin
 # program, Debian package, what the tests do with it
 needs=(
     "cc         gcc            compile PCRE2"
+    "c++        g++            compile libFuzzer"
     "apache2    apache2-bin    hold every answer against it"
     "nginx      nginx-light    run the lab's configurations"
     "ab         apache2-utils  be served as HTTP/1.0"

@@ -7,6 +7,8 @@ export CARGO_TERM_COLOR=${CARGO_TERM_COLOR:-never}
 
 target=${CARGO_TARGET_DIR:-target}
 log=$target/test-output.txt
+# How long each fuzz target runs here: long enough to see that it still does.
+FUZZ_SECONDS=3
 durations=()
 
 # step NAME COMMAND...: runs one command and remembers how long it took.
@@ -35,6 +37,7 @@ summary() {
 
 lint() {
     step format cargo fmt --all --check
+    step fuzz-format cargo fmt --manifest-path fuzz/Cargo.toml --check
     step clippy cargo clippy --locked --workspace --all-targets -- -D warnings
     # The binary has no interface but its command line, whose texts are no HTML.
     step documentation env RUSTDOCFLAGS="-D warnings" \
@@ -54,6 +57,7 @@ all)
     lint
     step tests tests
     step benches tests --bench '*'
+    step fuzz scripts/fuzz.sh "$FUZZ_SECONDS"
     ;;
 *)
     echo "usage: $0 [lint]" >&2
