@@ -20,6 +20,8 @@ mod macros;
 mod map;
 mod process;
 mod protocol;
+mod proxy;
+mod proxy_worker;
 mod reader;
 mod report;
 mod rewrite;
@@ -42,9 +44,11 @@ use crate::program::{
     DirConfig, Flags, Hosts, Map, Names, Override, Program, RewriteDir, RewriteOptions, Scope,
     Server,
 };
+use crate::proxy::{Backend, Balancer};
 use crate::settings::Settings;
 
 pub(crate) use alias::is_url;
+pub(crate) use proxy_worker::{after_scheme, balancer_name, begins};
 
 /// What to load.
 #[derive(Debug, Clone)]
@@ -105,6 +109,9 @@ pub(crate) fn build_htaccess(
         limits: Vec::new(),
         databases: Vec::new(),
         sni_policy: tls::SniPolicy::default(),
+        backends: Vec::new(),
+        balancers: Vec::new(),
+        has_proxy: false,
     };
     let mut dir = DirDraft::default();
     let mut context = Context {
@@ -147,6 +154,10 @@ struct Builder<'o> {
     databases: Vec<Database>,
     /// `SSLVHostSNIPolicy`
     sni_policy: tls::SniPolicy,
+    backends: Vec<Backend>,
+    balancers: Vec<Balancer>,
+    /// A directive of the proxy was met.
+    has_proxy: bool,
 }
 
 /// A server while its directives are read.
@@ -159,6 +170,7 @@ struct ServerDraft {
     rewrite_options: Option<RewriteOptions>,
     maps: HashMap<Box<[u8]>, Arc<Map>>,
     database: map::DatabaseDraft,
+    proxy: proxy::ProxyDraft,
     merge_slashes: Option<bool>,
     recursion_max: Option<(u32, u32)>,
     sections: sections::SectionLists,
@@ -224,6 +236,9 @@ impl<'o> Builder<'o> {
             limits: Vec::new(),
             databases: Vec::new(),
             sni_policy: tls::SniPolicy::default(),
+            backends: Vec::new(),
+            balancers: Vec::new(),
+            has_proxy: false,
         }
     }
 
@@ -254,7 +269,23 @@ impl<'o> Builder<'o> {
         map::mark_programs(&mut programs, &servers);
         let databases = std::mem::take(&mut self.databases);
         let lookup = self.lookup;
-        Some(Program { pool, settings, servers, hosts, names, lookup, programs, databases })
+        let loaded = names.modules.iter().any(|module| module == b"proxy_module");
+        let proxies = loaded || self.has_proxy;
+        let backends = std::mem::take(&mut self.backends);
+        let balancers = std::mem::take(&mut self.balancers);
+        Some(Program {
+            pool,
+            settings,
+            servers,
+            hosts,
+            names,
+            lookup,
+            programs,
+            databases,
+            proxies,
+            backends,
+            balancers,
+        })
     }
 
     /// A path of the configuration, made absolute.

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::Path;
 
 use crate::pool::Pool;
+use crate::proxy::Proxied;
 use crate::response::AddedFields;
 
 /// The answer to one request. Borrows the location and the path from the scratch it was made in.
@@ -43,6 +44,11 @@ pub enum Outcome<'s> {
         /// The file's absolute path, as bytes.
         path: &'s [u8],
     },
+    /// What a server behind this one answers. The decision goes on when it has: see
+    /// [`crate::Scratch::suspend`].
+    Proxy(Proxied<'s>),
+    /// The answer of that server is passed on, with this status and [`Decision::fields`].
+    Passed(u16),
 }
 
 /// A directive that answered.

@@ -23,6 +23,7 @@ mod identity;
 mod if_walk;
 mod logged;
 mod map;
+mod proxy;
 mod rewrite;
 mod section_alias;
 mod table;
@@ -42,6 +43,7 @@ pub(crate) use self::table::Table;
 pub(crate) use alias::covers;
 pub(crate) use identity::select;
 pub use logged::Logged;
+pub use proxy::{ProxiedAnswer, Suspended};
 
 use self::conclude::{Answer, Why};
 use crate::decision::{Decision, Outcome, Place, Rule};
@@ -63,6 +65,10 @@ pub struct Scratch {
     host: target::Host,
     /// The number of the server that the request was for.
     server: usize,
+    /// What [`Run`] knew at the end, for a decision that goes on later.
+    has_first: bool,
+    redirects: u32,
+    rule: Option<(Place, Option<Arc<Pool>>)>,
 }
 
 /// What all phases share.
@@ -137,6 +143,10 @@ struct Hop {
     as_get: bool,
     /// `END` was met: no more rewriting.
     rewriting_ended: bool,
+    /// `filename` is `proxy:` and the URL of another server.
+    proxied: bool,
+    /// The URL is to be sent as it is.
+    raw_url: bool,
     /// Per-directory rewriting sent the request to its own file once; it must not do so again.
     context: Option<Context>,
 }
@@ -167,7 +177,12 @@ impl Hop {
         self.repeats = false;
         self.as_get = false;
         self.rewriting_ended = false;
+        self.forget_proxy();
         self.context = None;
+    }
+
+    fn forget_proxy(&mut self) {
+        (self.proxied, self.raw_url) = (false, false);
     }
 
     /// Makes this a copy of `other`.
@@ -188,6 +203,8 @@ impl Hop {
         self.subrequest = other.subrequest;
         self.as_get = other.as_get;
         self.rewriting_ended = other.rewriting_ended;
+        self.proxied = other.proxied;
+        self.raw_url = other.raw_url;
         self.context.clone_from(&other.context);
     }
 
@@ -206,6 +223,8 @@ enum End {
     Status(u16),
     /// The file at `Hop::filename`.
     File,
+    /// The URL at `Hop::filename`, of another server.
+    Proxy,
     /// The methods of the target.
     Options,
     /// `OPTIONS *`: nothing but that the server is there.
@@ -255,7 +274,7 @@ pub(crate) fn decide<'s>(
     scratch: &'s mut Scratch,
 ) -> Decision<'s> {
     scratch.work.maps.start();
-    let Scratch { work, hop, host, server } = scratch;
+    let Scratch { work, hop, host, server, .. } = scratch;
     hop.reset();
     work.request.clear();
     work.always.clear();
@@ -305,8 +324,75 @@ pub(crate) fn decide<'s>(
         }
     };
     let answer = run.finish(hop, answer);
-    let (place, text) = run.rule.map_or((None, None), |(place, text)| (Some(place), text));
+    let Run { rule, .. } = run;
+    if let Answer::Proxy(_) = answer {
+        scratch.has_first = run.has_first;
+        scratch.redirects = run.redirects;
+        scratch.rule.clone_from(&rule);
+    }
+    decision(program, number, &mut scratch.work, &scratch.hop, answer, rule)
+}
+
+/// Goes on with the decision that `scratch` holds.
+fn go_on<'s>(
+    program: &'s Program,
+    request: &Request<'_>,
+    outside: &dyn Outside,
+    scratch: &'s mut Scratch,
+    then: impl FnOnce(&mut Run<'_>, &mut Hop) -> Answer,
+) -> Decision<'s> {
+    let Scratch { work, hop, host, server, has_first, redirects, rule } = scratch;
+    let number = *server;
+    work.maps.start();
+    work.seen.start();
+    work.seen.stop();
+    let mut spare = target::Host::default();
+    let parsed = target::parse(request, program.settings.request_line_bytes_max, &mut spare);
+    let (host_port, authority) = match parsed {
+        Ok(target::Target::Path { port, authority, .. }) => (port, authority),
+        _ => (None, None),
+    };
+    let host = &host.name[..];
+    let config = hop.config.as_deref().unwrap_or(&program.servers[number].base);
+    let naming = config.naming;
+    let mut run = Run {
+        program,
+        server: &program.servers[number],
+        server_number: number as u32,
+        request,
+        outside,
+        host,
+        host_port,
+        authority,
+        naming,
+        work,
+        rule: rule.take(),
+        has_first: *has_first,
+        redirects: *redirects,
+        subrequests: 0,
+    };
+    let answer = then(&mut run, hop);
+    let Run { rule, .. } = run;
+    if let Answer::Proxy(_) = answer {
+        scratch.has_first = run.has_first;
+        scratch.redirects = run.redirects;
+        scratch.rule.clone_from(&rule);
+    }
+    decision(program, number, &mut scratch.work, &scratch.hop, answer, rule)
+}
+
+/// What the answer looks like from outside.
+fn decision<'s>(
+    program: &'s Program,
+    number: usize,
+    work: &'s mut Work,
+    hop: &'s Hop,
+    answer: Answer,
+    rule: Option<(Place, Option<Arc<Pool>>)>,
+) -> Decision<'s> {
+    let (place, text) = rule.map_or((None, None), |(place, text)| (Some(place), text));
     work.rule_text = text;
+    let work = &*work;
     let pool = work.rule_text.as_deref().unwrap_or(&program.pool);
     let rule = place.map(|place| Rule { pool, place });
     let outcome = match answer {
@@ -314,6 +400,8 @@ pub(crate) fn decide<'s>(
         Answer::Status(status) => Outcome::Status(status),
         Answer::Text(status) => Outcome::Text { status, text: &work.answer },
         Answer::File(status) => Outcome::File { status, path: &hop.filename },
+        Answer::Passed(status) => Outcome::Passed(status),
+        Answer::Proxy(status) => Outcome::Proxy(proxy::proxied(program, number, work, hop, status)),
         // A rule can leave its status to a request that it then lets go on.
         Answer::Options | Answer::Server => Outcome::Status(hop.status),
     };
@@ -408,6 +496,18 @@ impl<'r> Run<'r> {
             // A server that sends requests back helps only those who read what is not theirs.
             return Err(End::Status(405));
         }
+        if hop.proxied {
+            let config = self.proxy_config(hop);
+            hop.config = config.shared();
+            self.naming = config.get().naming;
+            self.set_env_of_sections(hop, &config);
+            self.check_access(hop, &config)?;
+            self.canonical_proxy_url(hop, &config).map_err(End::Status)?;
+            return match self.fixups(hop, &config) {
+                Some(end) => Err(end),
+                None => Ok(false),
+            };
+        }
         let config = self.map_to_storage(hop).map_err(End::Status)?;
         self.add_vary(hop);
         hop.config = config.shared();
@@ -442,6 +542,10 @@ impl<'r> Run<'r> {
                 hop.status = if matches!(done, Translated::End(_)) { 200 } else { hop.status };
                 return done;
             }
+        }
+        match self.translate_proxy(hop, config) {
+            Translated::Declined => {}
+            done => return done,
         }
         match self.translate_alias(hop, config) {
             Translated::Declined => {}
@@ -519,7 +623,7 @@ impl<'r> Run<'r> {
             return Some(end);
         }
         self.set_fixed_env(hop, config);
-        let end = self.fixup_directory(hop, config);
+        let end = if hop.proxied { None } else { self.fixup_directory(hop, config) };
         if end.is_none() {
             self.edit_request(hop, config);
         }
@@ -543,6 +647,7 @@ impl<'r> Run<'r> {
         self.note(None, |_| Event::InternalRedirect { target: target.clone() });
         let (path, args) = target::split_query(&target);
         hop.set_args(args);
+        hop.forget_proxy();
         hop.filename.clear();
         hop.path_info.clear();
         hop.kind = None;
@@ -584,6 +689,9 @@ impl<'r> Run<'r> {
     /// Source: httpd 2.4.71 `server/core.c`, `default_handler`.
     fn handle(&self, hop: &mut Hop, takes_path_info: bool) -> End {
         hop.is_handled = true;
+        if hop.proxied {
+            return End::Proxy;
+        }
         match self.method(hop) {
             b"GET" | b"HEAD" | b"POST" => match hop.kind {
                 Some(FileKind::File(_)) if hop.path_info.is_empty() || takes_path_info => End::File,

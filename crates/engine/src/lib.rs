@@ -21,6 +21,7 @@ mod pattern;
 mod pool;
 mod program;
 mod protocol;
+mod proxy;
 mod request;
 mod response;
 mod settings;
@@ -33,7 +34,7 @@ mod wildcard;
 pub use build::LoadOptions;
 pub use decision::{Decision, Outcome, Rule};
 pub use diagnostic::{Diagnostic, Severity};
-pub use eval::{Logged, Scratch};
+pub use eval::{Logged, ProxiedAnswer, Scratch, Suspended};
 pub use helper::{Database, Driver, MapProgram};
 pub use index::Lookup;
 pub use log::{
@@ -42,6 +43,10 @@ pub use log::{
 };
 pub use outside::{FileKind, Outside, Stamp};
 pub use protocol::{Protocol, Protocols};
+pub use proxy::{
+    Backend, Balancer, BalancerMethod, ChangedFields, Member, MemberStatus, Proxied, ProxyTo,
+    Upgrade, Via,
+};
 pub use request::{Fields, NoFields, Request, Scheme, Version};
 pub use response::AddedFields;
 pub use settings::{Listen, ReadTimeout, Settings};

@@ -13,6 +13,7 @@ mod expression;
 mod hosts;
 mod map;
 mod part;
+mod proxy;
 mod rewrite;
 mod section;
 
@@ -33,6 +34,9 @@ pub(crate) use expression::{IfSection, SectionAlias, SectionRedirect};
 pub(crate) use hosts::Hosts;
 pub(crate) use map::{InternalMap, Map, QueryMap};
 pub(crate) use part::Part;
+pub(crate) use proxy::{
+    Mapping, PassList, PassStyle, ProxyDir, ProxyServer, SectionPass, SectionPassMatcher,
+};
 pub(crate) use rewrite::{
     BackrefEscape, Comparison, Condition, Effect, Extra, FileTest, Flags, RewriteList,
     RewriteOptions, RewriteRule, Substitution, Test,
@@ -43,6 +47,7 @@ use crate::decision::Place;
 use crate::helper::{Database, MapProgram};
 use crate::index::Lookup;
 use crate::pool::{Pool, Str};
+use crate::proxy::{Backend, Balancer};
 use crate::settings::Settings;
 
 /// A compiled configuration.
@@ -60,6 +65,10 @@ pub(crate) struct Program {
     pub(crate) programs: Vec<MapProgram>,
     /// Databases, one for each server.
     pub(crate) databases: Vec<Database>,
+    /// Whether mod_proxy is there: one of its directives is, or the module was named.
+    pub(crate) proxies: bool,
+    pub(crate) backends: Vec<Backend>,
+    pub(crate) balancers: Vec<Balancer>,
 }
 
 impl Program {
@@ -97,6 +106,10 @@ pub(crate) struct Server {
     pub(crate) directories: Vec<Part<Section>>,
     pub(crate) redirects: Vec<Part<AliasList>>,
     pub(crate) path_aliases: Vec<Part<AliasList>>,
+    pub(crate) passes: Vec<Part<PassList>>,
+    pub(crate) proxy: ProxyServer,
+    /// `<Proxy>`
+    pub(crate) proxy_sections: Vec<Part<Section>>,
     pub(crate) rewrite: Vec<Part<RewriteList>>,
     pub(crate) rewrite_options: RewriteOptions,
     /// `SetEnvIf` outside sections, the main server's first.

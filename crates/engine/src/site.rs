@@ -13,6 +13,7 @@ use crate::helper::{Database, MapProgram};
 use crate::lint;
 use crate::outside::Outside;
 use crate::program::Program;
+use crate::proxy::{Backend, Balancer};
 use crate::request::Request;
 use crate::settings::Settings;
 
@@ -102,6 +103,16 @@ impl Site {
     /// The databases that `dbd:` maps ask, one for each server.
     pub fn databases(&self) -> &[Database] {
         &self.program.databases
+    }
+
+    /// The servers behind this one, by number.
+    pub fn backends(&self) -> &[Backend] {
+        &self.program.backends
+    }
+
+    /// The balancers, by number.
+    pub fn balancers(&self) -> &[Balancer] {
+        &self.program.balancers
     }
 
     /// Decides what Apache would answer. Allocates nothing once `scratch` has grown to the requests

@@ -84,6 +84,11 @@ pub enum Event {
         /// Its URL-path or file.
         target: Vec<u8>,
     },
+    /// The request goes to a server behind this one.
+    Proxied {
+        /// The URL, as it was put together.
+        url: Vec<u8>,
+    },
     /// The request starts over.
     InternalRedirect {
         /// The new URL-path and query string.

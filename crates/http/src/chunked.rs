@@ -25,6 +25,8 @@ pub struct Chunked {
     size: u64,
     /// Bytes seen of what has a limit.
     count: usize,
+    /// The trailer section, if it is wanted.
+    trailers: Option<Vec<u8>>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -76,6 +78,18 @@ pub enum ChunkError {
 }
 
 impl Chunked {
+    /// A decoder that keeps the trailer section, of at most [`TRAILER_BYTES_MAX`].
+    #[must_use]
+    pub fn keeping_trailers() -> Chunked {
+        Chunked { trailers: Some(Vec::new()), ..Chunked::default() }
+    }
+
+    /// The lines of the trailer section as they came, without the empty line; empty unless they are kept.
+    #[must_use]
+    pub fn trailers(&self) -> &[u8] {
+        self.trailers.as_deref().unwrap_or_default()
+    }
+
     /// Takes `input` from offset `from` on, up to the next content or to the end.
     ///
     /// # Errors
@@ -133,9 +147,17 @@ impl Chunked {
             (State::TrailerStart | State::Trailer, b'\n') => Err(ChunkError::LineEnd),
             (State::TrailerStart | State::Trailer, _) => {
                 self.limit(TRAILER_BYTES_MAX, ChunkError::TrailerTooLong)?;
+                if let Some(trailers) = &mut self.trailers {
+                    trailers.push(byte);
+                }
                 Ok(State::Trailer)
             }
-            (State::TrailerFeed, b'\n') => Ok(State::TrailerStart),
+            (State::TrailerFeed, b'\n') => {
+                if let Some(trailers) = &mut self.trailers {
+                    trailers.extend_from_slice(b"\r\n");
+                }
+                Ok(State::TrailerStart)
+            }
             (State::EndFeed, b'\n') => Ok(State::End),
             _ => Err(ChunkError::LineEnd),
         }

@@ -48,6 +48,14 @@ pub struct RequestHead<'a> {
     pub length: usize,
 }
 
+impl<'a> RequestHead<'a> {
+    /// The bytes that the head was parsed from, the empty line included.
+    #[must_use]
+    pub fn bytes(&self) -> &'a [u8] {
+        &self.fields.head()[..self.length]
+    }
+}
+
 /// The version of a request; a later minor version counts as 1.1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Version {

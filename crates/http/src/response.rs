@@ -138,6 +138,20 @@ impl<'a> ResponseHead<'a> {
     }
 }
 
+/// The reason phrase and then the fields of a head that [`ResponseHead::parse`] has accepted: names and
+/// values in order.
+pub fn lines(head: &[u8]) -> (&[u8], impl Iterator<Item = (&[u8], &[u8])>) {
+    let mut lines = head.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii_end);
+    let line = lines.next().unwrap_or_default();
+    // Version and status have the same length in every head.
+    let reason = line.get(b"HTTP/1.1 200".len()..).unwrap_or_default().trim_ascii();
+    let fields = lines.filter_map(|line| {
+        let colon = memchr::memchr(b':', line)?;
+        Some((line[..colon].trim_ascii(), line[colon + 1..].trim_ascii()))
+    });
+    (reason, fields)
+}
+
 /// Where the message head ends: just after its empty line. Line ends may lack their CR.
 ///
 /// Bytes before `seen` were looked at by an earlier call; call again with the length it was given
@@ -204,6 +218,17 @@ fn range_in(whole: &[u8], part: &[u8]) -> Range<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_of_a_head() {
+        let head = b"HTTP/1.1 404 Not  Found\r\nA: 1\nb:  x:y \r\nC:\r\n\r\n";
+        let (reason, fields) = lines(head);
+        assert_eq!(reason, b"Not  Found");
+        let fields: Vec<_> = fields.collect();
+        let expected: [(&[u8], &[u8]); 3] = [(b"A", b"1"), (b"b", b"x:y"), (b"C", b"")];
+        assert_eq!(fields, expected);
+        assert_eq!(lines(b"HTTP/1.1 200\r\n\r\n").0, b"");
+    }
 
     #[test]
     fn framing_follows_the_order_of_rfc_9112() {

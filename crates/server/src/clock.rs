@@ -76,6 +76,21 @@ impl Clock {
         (self.date.borrow().clone(), HeaderValue::from_static("milepost"))
     }
 
+    /// Appends those of the two lines whose fields are not among `lines`.
+    pub(crate) fn write_missing_fields(&self, lines: &[u8], output: &mut Vec<u8>) {
+        for line in self.fields.borrow().split_inclusive(|&byte| byte == b'\n') {
+            let name = line.split(|&byte| byte == b':').next().unwrap_or_default();
+            let mut known = lines.split(|&byte| byte == b'\n');
+            let is_there = known.any(|other| {
+                other.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name))
+                    && other.get(name.len()) == Some(&b':')
+            });
+            if !is_there {
+                output.extend_from_slice(line);
+            }
+        }
+    }
+
     /// Appends the `Date` and `Server` field lines.
     pub(crate) fn write_fields(&self, output: &mut Vec<u8>) {
         output.extend_from_slice(&self.fields.borrow());

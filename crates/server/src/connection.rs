@@ -17,6 +17,7 @@
 //! `ap_set_keepalive`, and `server/connection.c`, `ap_lingering_close`.
 
 mod discard;
+mod forward;
 pub(crate) mod head;
 #[cfg(test)]
 mod tests;
@@ -49,6 +50,7 @@ use crate::status;
 use crate::worker::{Answering, Worker};
 
 use discard::{Discard, Progress};
+use forward::Forwarding;
 use head::Ending;
 
 /// Serves one connection until it ends.
@@ -102,6 +104,7 @@ enum Turn {
     Read(Wait),
     Write,
     Send { file: File, offset: u64, length: u64 },
+    Forward(Box<Forwarding>),
     Close(Closing),
 }
 
@@ -164,6 +167,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond> Connection<S, R> {
                 }
                 Turn::Write => self.write().await?,
                 Turn::Send { file, offset, length } => self.send(&file, offset, length).await?,
+                // In a box of its own, so that connections without it are no larger for it.
+                Turn::Forward(forwarding) => Box::pin(self.forward(*forwarding)).await?,
                 Turn::Close(closing) => {
                     self.write().await?;
                     return match closing {
@@ -273,7 +278,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond> Connection<S, R> {
         let begun = (takes_notes || worker.counters.is_timed).then(std::time::Instant::now);
         responder.respond(&head, &self.peer, reply);
 
-        let ending = ending(worker, limits, &head, reply.status(), self.kept);
+        if let Some(forward) = reply.take_forward() {
+            let forwarding = Box::new(Forwarding::new(forward, &head));
+            let length = head.length;
+            self.input.consume(length);
+            return Ok(Some(Turn::Forward(forwarding)));
+        }
+        let ending = ending_after(worker, limits, &head, reply.status(), self.kept);
         if self.output.capacity() == 0 {
             self.output = worker.pool.output();
         }
@@ -494,24 +505,37 @@ fn request_line(bytes: &[u8]) -> &[u8] {
 }
 
 /// Decides what happens to the connection after this answer.
-fn ending<R: Respond>(
+fn ending_after<R: Respond>(
     worker: &Worker<R>,
     limits: &Limits,
     head: &RequestHead<'_>,
     status: u16,
     kept: u32,
 ) -> Ending {
+    // Whether a client that asked first now sends its content is not known.
+    let unasked = head.expects_continue && head.content != Content::None;
+    if unasked || !Discard::is_allowed(head.content) {
+        return Ending::Close;
+    }
+    ending(worker, limits, head.persistence, status, kept)
+}
+
+/// The same for an answer after which all of the content is read, or can be.
+fn ending<R: Respond>(
+    worker: &Worker<R>,
+    limits: &Limits,
+    persistence: Persistence,
+    status: u16,
+    kept: u32,
+) -> Ending {
     // As in Apache, the answer that uses up the last allowed one still stays open.
     let left = limits.keep_alive_requests_max.map(|max| max.saturating_sub(kept));
-    let keep = head.persistence != Persistence::Close
+    let keep = persistence != Persistence::Close
         && limits.keep_alive
         && left != Some(0)
         && !worker.is_stopping()
-        && !status::ends_connection(status)
-        // Whether the client now sends its content is not known.
-        && !(head.expects_continue && head.content != Content::None)
-        && Discard::is_allowed(head.content);
-    match head.persistence {
+        && !status::ends_connection(status);
+    match persistence {
         _ if !keep => Ending::Close,
         Persistence::Asked => Ending::KeepAlive { timeout: limits.keep_alive_timeout, left },
         Persistence::Close | Persistence::Implied => Ending::Persist,

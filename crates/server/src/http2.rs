@@ -241,6 +241,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond + 'static> Session<S, R> {
                 None
             }
         };
+        if reply.take_forward().is_some() {
+            // Proxied requests go through HTTP/1.1 alone: the client is told to come again with that.
+            return respond.send_reset(Reason::HTTP_1_1_REQUIRED);
+        }
         let without =
             head.is_some_and(|head| head.method == b"HEAD") || !status::has_content(reply.status());
         if begun.is_some() {

@@ -23,6 +23,7 @@ mod notify;
 mod outside;
 mod page;
 mod process;
+mod proxy;
 mod reply;
 mod respond;
 mod server;

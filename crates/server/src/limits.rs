@@ -91,6 +91,45 @@ pub(crate) const LOG_CLOSE_GRACE: Duration = Duration::from_secs(2);
 /// Places of rules that a worker remembers for the log. Looking one up takes a pass over its file.
 pub(crate) const RULE_PLACES_MAX: usize = 65_536;
 
+/// Content of a proxied request is kept in memory up to this size, and in a temporary file beyond it. Forms
+/// fit; a thousand uploads at once take 128 MiB.
+pub(crate) const PROXY_HELD_MEMORY_BYTES_MAX: usize = 128 * 1024;
+
+/// What is read from a client or a backend at a time, for a proxied request.
+pub(crate) const PROXY_PIECE_BYTES: usize = 32 * 1024;
+
+/// Nothing more is read from a backend while so much waits for its client.
+pub(crate) const PROXY_WAITING_BYTES_MAX: usize = 64 * 1024;
+
+/// The largest response head of a backend, the same that load accepts.
+pub(crate) const PROXY_HEAD_BYTES_MAX: usize = milepost_http::response::HEAD_BYTES_MAX;
+
+/// Idle connections to a backend that a worker keeps at most, unless `max` says less.
+pub(crate) const PROXY_IDLE_MAX: usize = 64;
+
+/// How long a connection to a backend may be idle and still be used, unless `ttl` says otherwise. Backends
+/// close theirs sooner or later than this, which is noticed before use.
+pub(crate) const PROXY_IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A request that may not be sent twice goes on a connection that was idle for less than this, or on a new
+/// one: no backend gives up connections so soon, so none is on its way to be closed.
+pub(crate) const PROXY_UNREPEATABLE_IDLE_MAX: Duration = Duration::from_secs(1);
+
+/// How often idle connections to backends are looked at.
+pub(crate) const PROXY_IDLE_LOOK: Duration = Duration::from_secs(1);
+
+/// How long the addresses of a name are remembered.
+pub(crate) const PROXY_ADDRESS_AGE_MAX: Duration = Duration::from_secs(30);
+
+/// The most of a response head of a backend that logs look at.
+pub(crate) const LOGGED_HEAD_BYTES_MAX: usize = 64 * 1024;
+
+/// Responses before the final one that a backend may send for one request.
+pub(crate) const PROXY_INTERIM_MAX: u32 = 16;
+
+/// How often the document of an error may itself come from a backend.
+pub(crate) const PROXY_DOCUMENTS_MAX: u32 = 2;
+
 /// What the configuration says about connections.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Limits {

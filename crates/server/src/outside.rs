@@ -108,6 +108,11 @@ impl LastLook {
         LastLook { helpers, ..LastLook::default() }
     }
 
+    /// Makes another one that asks the same programs and databases.
+    pub(crate) fn again(&self) -> LastLook {
+        LastLook::with_helpers(self.helpers.share())
+    }
+
     pub(crate) fn forget(&self) {
         self.seen.set(None);
     }

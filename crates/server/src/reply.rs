@@ -8,6 +8,7 @@
 use std::fs::File;
 use std::rc::Rc;
 
+use crate::proxy::Forward;
 use crate::{page, status};
 
 /// The answer to one request.
@@ -30,6 +31,8 @@ pub(crate) enum Content {
     Shared { bytes: Rc<[u8]>, start: usize, end: usize },
     /// In a file: `length` bytes from `offset`.
     File { file: File, offset: u64, length: u64 },
+    /// A backend has it, and all the rest of the reply.
+    Forward(Box<Forward>),
 }
 
 impl Default for Reply {
@@ -146,6 +149,23 @@ impl Reply {
         self.content = Content::File { file, offset, length };
     }
 
+    /// Leaves the reply to a backend.
+    pub(crate) fn forward(&mut self, forward: Box<Forward>) {
+        self.content = Content::Forward(forward);
+    }
+
+    /// Takes the request out that a backend is to answer, if this reply is left to one. Whoever sends
+    /// replies asks this first.
+    pub(crate) fn take_forward(&mut self) -> Option<Box<Forward>> {
+        if !matches!(self.content, Content::Forward(_)) {
+            return None;
+        }
+        match std::mem::replace(&mut self.content, Content::Written) {
+            Content::Forward(forward) => Some(forward),
+            _ => None,
+        }
+    }
+
     pub(crate) fn fields(&self) -> &[u8] {
         &self.fields
     }
@@ -156,6 +176,7 @@ impl Reply {
             Content::Written => self.written.len() as u64,
             Content::Shared { start, end, .. } => (end - start) as u64,
             Content::File { length, .. } => *length,
+            Content::Forward(_) => 0,
         }
     }
 
@@ -165,6 +186,7 @@ impl Reply {
             Content::Written => output.extend_from_slice(&self.written),
             Content::Shared { bytes, start, end } => output.extend_from_slice(&bytes[start..end]),
             Content::File { file, offset, length } => return Some((file, offset, length)),
+            Content::Forward(_) => {}
         }
         None
     }

@@ -3,10 +3,12 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use milepost_engine::{
-    Decision, Fields, Outcome, Protocol, Request, Rule, Scheme, Scratch, Site, Version,
+    Decision, Fields, Outcome, Protocol, ProxiedAnswer, Request, Rule, Scheme, Scratch, Site,
+    Suspended, Version,
 };
 use milepost_http::request::{self, FieldLines, RequestHead};
 
@@ -17,6 +19,7 @@ use crate::limits::RULE_PLACES_MAX;
 use crate::log::{Exchange, Lines, Logs};
 use crate::metrics::{Hits, Metrics};
 use crate::outside::LastLook;
+use crate::proxy::{self, Answering, Forward, PassedHead, Plan, Proxies};
 use crate::reply::Reply;
 use crate::respond::{Answered, Peer, Respond};
 use crate::tls::Tls;
@@ -37,6 +40,8 @@ pub struct SiteResponder {
     rules: HashMap<(u32, u32), String>,
     /// Where the hits of directives are counted.
     hits: Option<Hits>,
+    /// The backends, once one has been asked.
+    proxies: Option<Rc<Proxies>>,
 }
 
 impl SiteResponder {
@@ -61,6 +66,7 @@ impl SiteResponder {
             rules: HashMap::new(),
             hits: None,
             tls: None,
+            proxies: None,
         }
     }
 
@@ -86,45 +92,26 @@ impl SiteResponder {
 impl Respond for SiteResponder {
     fn respond(&mut self, head: &RequestHead<'_>, peer: &Peer, reply: &mut Reply) {
         self.outside.forget();
-        let request = Request {
-            method: head.method,
-            target: head.target,
-            version: match head.version {
-                request::Version::Http10 => Version::Http10,
-                request::Version::Http11 => Version::Http11,
-                request::Version::Http2 => Version::Http2,
-            },
-            scheme: if peer.tls.is_some() { Scheme::Https } else { Scheme::Http },
-            tls: peer.tls.as_ref().map(|tls| tls.as_request()),
-            fields: &HeadFields(head.fields),
-            local: peer.local,
-            remote: peer.remote,
-        };
-        let decision = self.site.decide(&request, &self.outside, &mut self.scratch);
-        let Decision { outcome, fields, rule } = decision;
+        let fields = HeadFields(head.fields);
+        let decision =
+            self.site.decide(&request(head, &fields, peer), &self.outside, &mut self.scratch);
         if self.lines.wants_rule() {
-            write_rule(rule, &mut self.rule, &mut self.rules);
+            write_rule(decision.rule, &mut self.rule, &mut self.rules);
         }
-        if let (Some(hits), Some(rule)) = (&mut self.hits, &rule) {
+        if let (Some(hits), Some(rule)) = (&mut self.hits, &decision.rule) {
             hits.hit(rule);
         }
-        match outcome {
-            Outcome::Redirect { status, location } => reply.redirect(status, location),
-            Outcome::Text { status, text } => reply.text(status, text),
-            Outcome::File { status: 200, path } => {
-                let seen = self.outside.take(path);
-                self.files.answer(head, path, seen, reply);
-            }
-            Outcome::File { status, path } => {
-                let seen = self.outside.take(path);
-                self.files.answer_whole(status, path, seen, reply);
-            }
-            Outcome::Status(status @ 200..=299) => reply.set_status(status),
-            Outcome::Status(status) => reply.error(status),
+        if let Outcome::Proxy(proxied) = &decision.outcome {
+            let proxies = self.proxies.get_or_insert_with(|| {
+                let ending = SiteResponder::with_logs(Arc::clone(&self.site), self.lines.logs());
+                let ending = SiteResponder { outside: self.outside.again(), ..ending };
+                Rc::new(Proxies::new(&self.site, ending))
+            });
+            let mut forward = Box::new(Forward::new(proxies, proxied, head, peer));
+            forward.suspend(self.scratch.suspend());
+            return reply.forward(forward);
         }
-        if !fields.is_empty() {
-            add_fields(&decision, reply);
-        }
+        fill(&decision, head, &mut self.files, &self.outside, reply);
     }
 
     fn tls(&self, local: SocketAddr) -> Option<Arc<Tls>> {
@@ -157,6 +144,135 @@ impl Respond for SiteResponder {
         let rule = if logged.is_some() { &self.rule } else { "" };
         self.lines.log(&Exchange { answered, peer, logged, rule });
     }
+}
+
+/// What comes after a backend has been asked.
+impl SiteResponder {
+    pub(crate) fn resume(&mut self, suspended: Suspended) {
+        self.scratch.resume(suspended);
+    }
+
+    pub(crate) fn suspend(&mut self) -> Suspended {
+        self.scratch.suspend()
+    }
+
+    /// Makes the reply to a request that the backend has not answered; or the plan for another one, which
+    /// has the document of the error.
+    pub(crate) fn fail(
+        &mut self,
+        head: &RequestHead<'_>,
+        peer: &Peer,
+        reply: &mut Reply,
+        status: u16,
+    ) -> Option<Plan> {
+        self.outside.forget();
+        let fields = HeadFields(head.fields);
+        let request = request(head, &fields, peer);
+        let decision = self.site.decide_failed(&request, &self.outside, &mut self.scratch, status);
+        if self.lines.wants_rule() {
+            write_rule(decision.rule, &mut self.rule, &mut self.rules);
+        }
+        let plan = proxy::plan(&decision.outcome, head, peer);
+        if plan.is_none() {
+            fill(&decision, head, &mut self.files, &self.outside, reply);
+        }
+        plan
+    }
+
+    /// Goes on with what the backend has answered.
+    pub(crate) fn answered(
+        &mut self,
+        head: &RequestHead<'_>,
+        peer: &Peer,
+        reply: &mut Reply,
+        answer: &ProxiedAnswer<'_>,
+    ) -> Answering {
+        self.outside.forget();
+        let fields = HeadFields(head.fields);
+        let request = request(head, &fields, peer);
+        let decision =
+            self.site.decide_answered(&request, &self.outside, &mut self.scratch, answer);
+        if self.lines.wants_rule() {
+            write_rule(decision.rule, &mut self.rule, &mut self.rules);
+        }
+        if let Outcome::Passed(status) = decision.outcome {
+            for (name, value) in decision.fields.iter() {
+                if status == 101 || !is_in(OF_PASSED_CONNECTION, name) {
+                    reply.add_field(name, value);
+                }
+            }
+            return Answering::Passed(PassedHead { status, fields: reply.fields().to_vec() });
+        }
+        match proxy::plan(&decision.outcome, head, peer) {
+            Some(plan) => Answering::Elsewhere(Box::new(plan)),
+            None => {
+                fill(&decision, head, &mut self.files, &self.outside, reply);
+                Answering::Replied
+            }
+        }
+    }
+
+    /// Logs an answer that came from a backend, or in place of one.
+    pub(crate) fn note_ended(&mut self, answered: &Answered<'_>, peer: &Peer) {
+        if self.takes_notes() {
+            self.note(answered, peer);
+        }
+    }
+}
+
+/// A request as the engine sees it.
+fn request<'a>(head: &RequestHead<'a>, fields: &'a HeadFields<'a>, peer: &'a Peer) -> Request<'a> {
+    Request {
+        method: head.method,
+        target: head.target,
+        version: match head.version {
+            request::Version::Http10 => Version::Http10,
+            request::Version::Http11 => Version::Http11,
+            request::Version::Http2 => Version::Http2,
+        },
+        scheme: if peer.tls.is_some() { Scheme::Https } else { Scheme::Http },
+        tls: peer.tls.as_ref().map(|tls| tls.as_request()),
+        fields,
+        local: peer.local,
+        remote: peer.remote,
+    }
+}
+
+/// Makes a reply of a decision that ends here.
+fn fill(
+    decision: &Decision<'_>,
+    head: &RequestHead<'_>,
+    files: &mut Files,
+    outside: &LastLook,
+    reply: &mut Reply,
+) {
+    match decision.outcome {
+        Outcome::Redirect { status, location } => reply.redirect(status, location),
+        Outcome::Text { status, text } => reply.text(status, text),
+        Outcome::File { status: 200, path } => {
+            let seen = outside.take(path);
+            files.answer(head, path, seen, reply);
+        }
+        Outcome::File { status, path } => {
+            let seen = outside.take(path);
+            files.answer_whole(status, path, seen, reply);
+        }
+        Outcome::Status(status @ 200..=299) => reply.set_status(status),
+        Outcome::Status(status) => reply.error(status),
+        // Who asks goes on with these.
+        Outcome::Proxy(_) | Outcome::Passed(_) => reply.error(500),
+    }
+    if !decision.fields.is_empty() {
+        add_fields(decision, reply);
+    }
+}
+
+/// What the connection says of a passed answer.
+const OF_PASSED_CONNECTION: &[&str] =
+    &["Connection", "Content-Length", "Keep-Alive", "Transfer-Encoding", "Upgrade"];
+
+fn is_in(names: &[&str], name: &[u8]) -> bool {
+    names.iter().any(|known| known.as_bytes().eq_ignore_ascii_case(name))
 }
 
 /// Writes file and line of a directive into `text`; nothing if there is none.
@@ -201,9 +317,6 @@ fn add_fields(decision: &Decision<'_>, reply: &mut Reply) {
         "Warning",
         "WWW-Authenticate",
     ];
-    let is_in = |names: &[&str], name: &[u8]| {
-        names.iter().any(|known| known.as_bytes().eq_ignore_ascii_case(name))
-    };
     let fields = decision.fields;
     reply.remove_fields(|name| fields.decides(name) && !is_in(OF_CONNECTION, name));
     let status = reply.status();

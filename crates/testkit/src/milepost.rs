@@ -155,6 +155,9 @@ fn answer(decision: &Decision<'_>, ask: &Ask, case: &Case, plot: &Plot) -> Answe
             Answer { status, location: Some(plot.blank(location.trim_ascii())), ..answer }
         }
         Outcome::Status(status) | Outcome::Text { status, .. } => Answer { status, ..answer },
+        // The servers behind the ones of the cases are never there: that is what httpd answers then.
+        Outcome::Proxy(_) => Answer { status: 503, ..answer },
+        Outcome::Passed(status) => Answer { status, ..answer },
         Outcome::File { path, status } => {
             let content = std::str::from_utf8(path).map(|path| std::fs::read(Path::new(path)));
             let content = match content {

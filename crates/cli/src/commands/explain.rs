@@ -7,7 +7,8 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use milepost_engine::{
-    Decision, Event, Fields, Outcome, Request, Scheme, Scratch, Severity, Site, Step, Version,
+    Decision, Event, Fields, Outcome, ProxyTo, Request, Scheme, Scratch, Severity, Site, Step,
+    Version,
 };
 use milepost_server::{Helpers, LastLook};
 use serde_json::{Value, json};
@@ -153,6 +154,20 @@ fn explain(site: &Site, request: &Request<'_>, outside: &LastLook, scratch: &mut
             answer["status"] = json!(status);
             answer["file"] = json!(text(path));
         }
+        Outcome::Proxy(proxied) => {
+            // What the status will be, the other server says.
+            answer["status"] = Value::Null;
+            let (to, place) = match proxied.to {
+                ProxyTo::Backend(number) => {
+                    let backend = &site.backends()[number];
+                    (Some(backend.url.as_str()), Some(backend.place.as_str()))
+                }
+                ProxyTo::Balancer(number) => (Some(site.balancers()[number].url.as_str()), None),
+                ProxyTo::Url => (None, None),
+            };
+            answer["proxy"] = json!({ "url": text(proxied.url), "worker": to, "place": place });
+        }
+        Outcome::Passed(status) => answer["status"] = json!(status),
     }
     answer
 }
@@ -226,6 +241,10 @@ fn print_step(out: &mut impl Write, step: &Step) -> io::Result<()> {
             writeln!(out, "{indent}file {}: {kind}{info}", text(path))
         }
         Event::Subrequest { target } => writeln!(out, "{indent}subrequest {}", text(target)),
+        Event::Proxied { url } => {
+            print_directive(out, step, &indent)?;
+            writeln!(out, "{indent}proxied to {}", text(url))
+        }
         Event::InternalRedirect { target } => {
             writeln!(out, "{indent}starts over with {}", text(target))
         }
@@ -240,7 +259,11 @@ fn print_directive(out: &mut impl Write, step: &Step, indent: &str) -> io::Resul
 }
 
 fn print_answer(out: &mut impl Write, answer: &Value) -> io::Result<()> {
-    write!(out, "answer {}", answer["status"])?;
+    if let Some(url) = answer["proxy"]["url"].as_str() {
+        write!(out, "proxied to {url}")?;
+    } else {
+        write!(out, "answer {}", answer["status"])?;
+    }
     if let Some(location) = answer["location"].as_str() {
         write!(out, " {location}")?;
     }
@@ -250,6 +273,11 @@ fn print_answer(out: &mut impl Write, answer: &Value) -> io::Result<()> {
     if let Some(rule) = answer["rule"].as_object() {
         let file = rule["file"].as_str().unwrap_or_default();
         write!(out, ", by {file}:{}", rule["line"])?;
+    }
+    match (answer["proxy"]["worker"].as_str(), answer["proxy"]["place"].as_str()) {
+        (Some(worker), Some(place)) => write!(out, " (worker {worker} of {place})")?,
+        (Some(balancer), None) => write!(out, " (a member of {balancer})")?,
+        _ => {}
     }
     writeln!(out)
 }
@@ -277,6 +305,7 @@ fn step_json(step: &Step) -> Value {
             json!({ "step": "file", "path": text(path), "kind": kind, "path_info": text(path_info) })
         }
         Event::Subrequest { target } => json!({ "step": "subrequest", "target": text(target) }),
+        Event::Proxied { url } => json!({ "step": "proxied", "url": text(url) }),
         Event::InternalRedirect { target } => {
             json!({ "step": "internal_redirect", "target": text(target) })
         }

@@ -248,9 +248,13 @@ impl AliasDraft {
 
     /// The list, if there is a rule in it.
     pub(super) fn finish(self, builder: &Builder<'_>) -> Option<Part<AliasList>> {
+        self.finish_list(builder).map(Part::new)
+    }
+
+    /// As [`AliasDraft::finish`], for a list that is a part of something else.
+    pub(super) fn finish_list(self, builder: &Builder<'_>) -> Option<AliasList> {
         let AliasDraft { rules, filings } = self;
-        (!rules.is_empty())
-            .then(|| Part::new(AliasList::new(&builder.pool, rules, &filings, builder.lookup)))
+        (!rules.is_empty()).then(|| AliasList::new(&builder.pool, rules, &filings, builder.lookup))
     }
 }
 

@@ -456,6 +456,20 @@ impl Builder<'_> {
         }
     }
 
+    /// `LimitRequestBody`
+    pub(super) fn limit_content(&mut self, directive: &Directive<'_>, context: &mut Context<'_>) {
+        let Some(words) = self.words(directive, 1, 1, "LimitRequestBody bytes") else { return };
+        let bytes = std::str::from_utf8(&words[0].text).ok().and_then(|text| text.parse().ok());
+        match bytes {
+            Some(bytes) => context.dir.config.content_max = Some(bytes),
+            None => {
+                let message = format!("{} is no number of bytes", show(&words[0].text));
+                let finding = Finding::error(message).hint("0 stands for no limit");
+                self.report_at(directive, words[0].at, words[0].len, finding);
+            }
+        }
+    }
+
     pub(super) fn listen_backlog(&mut self, directive: &Directive<'_>) {
         if let Some(backlog) = self.one_number(directive) {
             self.settings.listen_backlog = i32::try_from(backlog).unwrap_or(i32::MAX);
@@ -503,7 +517,7 @@ impl Builder<'_> {
     }
 
     /// Seconds, or a number with the unit `ms`, `s`, `min` or `h`.
-    fn one_duration(&mut self, directive: &Directive<'_>) -> Option<Duration> {
+    pub(super) fn one_duration(&mut self, directive: &Directive<'_>) -> Option<Duration> {
         let name = String::from_utf8_lossy(directive.name).into_owned();
         let words = self.words(directive, 1, 1, &format!("{name} seconds"))?;
         let text = String::from_utf8_lossy(&words[0].text).to_ascii_lowercase();

@@ -51,6 +51,30 @@ impl Builder<'_> {
             b"scriptalias" => self.script_alias(directive, context, Self::alias),
             b"scriptaliasmatch" => self.script_alias(directive, context, Self::alias_match),
             b"aliaspreservepath" => self.alias_preserve_path(directive, context),
+            b"proxypass" => self.proxy_pass(directive, false, context),
+            b"proxypassmatch" => self.proxy_pass(directive, true, context),
+            b"proxypassreverse" => self.proxy_pass_reverse(directive, context),
+            b"proxypassreversecookiedomain" => self.proxy_cookie(directive, true, context),
+            b"proxypassreversecookiepath" => self.proxy_cookie(directive, false, context),
+            b"proxypassinherit" => self.proxy_pass_inherit(directive, context),
+            b"proxypassinterpolateenv" => {
+                self.proxy_flag(directive, |proxy| &mut proxy.interpolate, context);
+            }
+            b"proxypreservehost" => {
+                self.proxy_flag(directive, |proxy| &mut proxy.preserve_host, context);
+            }
+            b"proxyaddheaders" => {
+                self.proxy_flag(directive, |proxy| &mut proxy.add_fields, context);
+            }
+            b"proxyerroroverride" => self.proxy_error_override(directive, context),
+            b"proxyrequests" => self.proxy_requests(directive),
+            b"proxytimeout" => self.proxy_timeout(directive, context),
+            b"proxyvia" => self.proxy_via(directive, context),
+            b"proxyset" => self.proxy_set(directive, context),
+            b"balancermember" => self.balancer_member(directive, context),
+            b"proxyremote" | b"proxyremotematch" | b"proxysourceaddress" => {
+                self.proxy_unsupported(directive);
+            }
             b"header" => self.header(directive, context),
             b"requestheader" => self.request_header(directive, context),
             b"errordocument" => self.error_document(directive, context),
@@ -109,6 +133,7 @@ impl Builder<'_> {
             b"limitrequestfieldsize" => {
                 self.limit(directive, |settings| &mut settings.field_bytes_max)
             }
+            b"limitrequestbody" => self.limit_content(directive, context),
             b"listenbacklog" => self.listen_backlog(directive),
             b"maxrequestworkers" | b"maxclients" => self.max_request_workers(directive, context),
             b"asyncrequestworkerfactor" => self.async_factor(directive, context),
@@ -160,6 +185,7 @@ impl Builder<'_> {
             | b"requestheader"
             | b"acceptpathinfo"
             | b"passenv" => allowed.file_info,
+            b"limitrequestbody" => true,
             b"directoryindex"
             | b"directoryindexredirect"
             | b"directorycheckhandler"
@@ -211,6 +237,7 @@ impl Builder<'_> {
             | b"usecanonicalname"
             | b"usecanonicalphysicalport"
             | b"serverpath" => false,
+            lower if lower.starts_with(b"proxy") || lower == b"balancermember" => false,
             lower => match harmless::class(lower) {
                 None => return true,
                 Some(Class::Server) => false,
@@ -392,6 +419,7 @@ const DONE: &[&str] = &[
     "LimitRequestLine",
     "LimitRequestFields",
     "LimitRequestFieldSize",
+    "LimitRequestBody",
     "ListenBacklog",
     "MaxRequestWorkers",
     "MaxClients",
@@ -443,6 +471,24 @@ const DONE: &[&str] = &[
     "SSLVerifyClient",
     "SSLVerifyDepth",
     "SSLVHostSNIPolicy",
+    "ProxyPass",
+    "ProxyPassMatch",
+    "ProxyPassReverse",
+    "ProxyPassReverseCookieDomain",
+    "ProxyPassReverseCookiePath",
+    "ProxyPassInherit",
+    "ProxyPassInterpolateEnv",
+    "ProxyPreserveHost",
+    "ProxyAddHeaders",
+    "ProxyErrorOverride",
+    "ProxyRequests",
+    "ProxyTimeout",
+    "ProxyVia",
+    "ProxySet",
+    "BalancerMember",
+    "ProxyRemote",
+    "ProxyRemoteMatch",
+    "ProxySourceAddress",
 ];
 
 /// All sections, which `<IfSection>` asks for.
@@ -454,6 +500,8 @@ const SECTIONS: &[&str] = &[
     "LocationMatch",
     "Files",
     "FilesMatch",
+    "Proxy",
+    "ProxyMatch",
     "Limit",
     "LimitExcept",
     "RequireAll",

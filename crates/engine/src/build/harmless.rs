@@ -27,6 +27,23 @@ pub(super) fn class(lower: &[u8]) -> Option<Class> {
 
 /// By module, and within it by class.
 const TABLES: &[(Class, &[&str])] = &[
+    // mod_proxy, mod_proxy_balancer: memory, forward proxies, status pages
+    (
+        Class::Server,
+        &[
+            "balancergrowth",
+            "balancerinherit",
+            "balancerpersist",
+            "noproxy",
+            "proxybadheader",
+            "proxyblock",
+            "proxydomain",
+            "proxyiobuffersize",
+            "proxymaxforwards",
+            "proxyreceivebuffersize",
+            "proxystatus",
+        ],
+    ),
     // core, the MPMs, mod_unixd, mod_so, mod_http
     (
         Class::Server,
@@ -42,7 +59,6 @@ const TABLES: &[(Class, &[&str])] = &[
             "flushmaxthreshold",
             "hostnamelookups",
             "httpprotocoloptions",
-            "limitrequestbody",
             "listencoresbucketsratio",
             "loadfile",
             "loglevel",

@@ -44,6 +44,7 @@ impl Builder<'_> {
             b"directory" | b"directorymatch" => Scope::Directory,
             b"location" | b"locationmatch" => Scope::Location,
             b"files" | b"filesmatch" => Scope::Files,
+            b"proxy" | b"proxymatch" => Scope::Proxy,
             _ => {
                 let finding = Finding::error(format!("unknown section {}", show(directive.name)));
                 return self.report(directive, finding);
@@ -57,7 +58,11 @@ impl Builder<'_> {
                 format!("`<{}>` does not belong here", String::from_utf8_lossy(directive.name));
             return self.report(directive, Finding::error(message));
         }
-        let Some((matcher, directory)) = self.matcher(name, scope, directive) else { return };
+        let found = match scope {
+            Scope::Proxy => self.proxy_matcher(directive, name == b"proxymatch", context.server),
+            _ => self.matcher(name, scope, directive),
+        };
+        let Some((matcher, directory)) = found else { return };
         let mut dir = DirDraft::default();
         let groups = match &matcher {
             SectionMatcher::Regex(pattern) => self.match_variables(directive, pattern),
@@ -81,6 +86,7 @@ impl Builder<'_> {
         match scope {
             Scope::Files => context.dir.files.push(section),
             Scope::Location => self.servers[context.server].sections.locations.push(section),
+            Scope::Proxy => self.servers[context.server].proxy.sections.push(section),
             _ => self.servers[context.server].sections.directories.push(section),
         }
     }

@@ -39,6 +39,7 @@ impl Builder<'_> {
             rewrite_options,
             maps,
             database,
+            mut proxy,
             merge_slashes,
             recursion_max,
             sections,
@@ -50,6 +51,9 @@ impl Builder<'_> {
         let own_redirects = own.redirects.clone();
         server.rewrite = rewrite.finish(self).into_iter().collect();
         server.path_aliases = path_aliases.finish(self).into_iter().collect();
+        server.passes = proxy.finish(self).into_iter().collect();
+        server.proxy = proxy.own;
+        server.proxy_sections = proxy.sections;
         server.maps = maps;
         server.database = self.databases.len();
         self.databases.push(database.finish(self.databases.first(), server.database));
@@ -81,6 +85,14 @@ impl Builder<'_> {
         server.redirects.extend(main.redirects.iter().cloned());
         server.env_if = [&main.env_if[..], &server.env_if].concat();
         server.path_aliases.extend(main.path_aliases.iter().cloned());
+        if proxy.inherit != Some(false) {
+            server.passes.extend(main.passes.iter().cloned());
+        }
+        server.proxy.via = server.proxy.via.or(main.proxy.via);
+        server.proxy.timeout = server.proxy.timeout.or(main.proxy.timeout);
+        server.proxy.backends.extend(&main.proxy.backends);
+        server.proxy.balancers.extend(&main.proxy.balancers);
+        server.proxy_sections = [&main.proxy_sections[..], &server.proxy_sections].concat();
         server.locations = [&main.locations[..], &server.locations].concat();
         server.directories = [&main.directories[..], &server.directories].concat();
         // A virtual host that says nothing about rewriting does none.

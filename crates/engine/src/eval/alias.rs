@@ -19,11 +19,13 @@ use crate::trace::Event;
 const RESULT_BYTES_MAX: usize = 64 * 1024;
 
 /// Where the rule of a list matched.
-struct Found<'p> {
-    rule: &'p AliasRule,
+pub(super) struct Found<'p> {
+    pub(super) rule: &'p AliasRule,
+    /// Its number in its list.
+    pub(super) number: u32,
     /// Bytes of the path that a URL-path covers.
-    covered: usize,
-    captures: Option<Captures>,
+    pub(super) covered: usize,
+    pub(super) captures: Option<Captures>,
 }
 
 /// Rules of mod_alias look at the path alone.
@@ -90,7 +92,7 @@ impl<'r> Run<'r> {
     }
 
     /// The first rule of a list that matches.
-    fn find_alias<'l>(
+    pub(super) fn find_alias<'l>(
         &mut self,
         list: &'l AliasList,
         pool: &Pool,
@@ -104,12 +106,17 @@ impl<'r> Run<'r> {
             let found = match &rule.matcher {
                 AliasMatcher::Path(fake) => {
                     let covered = covers(pool.get(*fake), uri);
-                    (covered > 0).then_some(Found { rule, covered, captures: None })
+                    (covered > 0).then_some(Found { rule, number, covered, captures: None })
                 }
                 AliasMatcher::Match(pattern) => {
                     // A pattern that runs into a limit does not match, as in httpd.
                     let captures = pattern.find(pool, uri, &mut self.work.matcher).unwrap_or(None);
-                    captures.map(|captures| Found { rule, covered: 0, captures: Some(captures) })
+                    captures.map(|captures| Found {
+                        rule,
+                        number,
+                        covered: 0,
+                        captures: Some(captures),
+                    })
                 }
             };
             self.note(Some((rule.place, pool)), |_| Event::Tried {

@@ -36,6 +36,10 @@ pub(super) enum Answer {
     Text(u16),
     /// The file at `Hop::filename`.
     File(u16),
+    /// What the server at the URL in `Hop::filename` says.
+    Proxy(u16),
+    /// That answer, with its fields.
+    Passed(u16),
     /// The methods of the target.
     Options,
     /// `OPTIONS *`
@@ -62,6 +66,7 @@ impl Run<'_> {
             end = match end {
                 End::Internal => self.internal_redirect(hop, Why::Rewritten),
                 End::File => return Answer::File(hop.status),
+                End::Proxy => return Answer::Proxy(hop.status),
                 End::Options => return Answer::Options,
                 End::Server => return Answer::Server,
                 // Most redirects: nobody looks at their fields, nor has a document for them.
@@ -189,6 +194,8 @@ impl Run<'_> {
         let edits = &config.as_deref().unwrap_or(&self.server.base).edits;
         let late = Stage::Late;
         match answer {
+            // The fields come with the answer; see `Run::finish_proxied`.
+            Answer::Proxy(_) | Answer::Passed(_) => return answer,
             Answer::Server => {}
             Answer::File(_) | Answer::Options => {
                 if answer == Answer::Options {
@@ -224,6 +231,11 @@ impl Run<'_> {
                 let _ = self.run_edits(hop, &edits.always, Target::Always, late);
             }
         }
+        self.check_fields(hop, answer)
+    }
+
+    /// Looks whether the fields of the response can be sent.
+    pub(super) fn check_fields(&mut self, hop: &mut Hop, answer: Answer) -> Answer {
         let redirect = matches!(answer, Answer::Redirect(_));
         if self.work.always.is_empty() && hop.fields.is_empty() {
             if redirect && has_control(&self.work.answer) {

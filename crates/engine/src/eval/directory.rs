@@ -109,7 +109,7 @@ impl Run<'_> {
         let prepared = set.and_then(|()| self.prepare(&mut sub));
         self.subrequests -= 1;
         self.put_buffer(target);
-        let is_file = matches!(sub.kind, Some(FileKind::File(_)));
+        let is_file = sub.proxied || matches!(sub.kind, Some(FileKind::File(_)));
         match prepared {
             Ok(_) if is_file => Found::File(Box::new(sub)),
             Err(End::Internal) if is_file => Found::Rewritten(Box::new(sub)),

@@ -79,8 +79,7 @@ impl Run<'_> {
         let translated = match passed {
             Passed::Status(status) => Translated::End(End::Status(status)),
             Passed::Unchanged => Translated::Declined,
-            // There is no proxy in this server: httpd without mod_proxy says the same.
-            Passed::Changed { .. } if marks.proxy => Translated::End(End::Status(403)),
+            Passed::Changed { no_escape } if marks.proxy => self.rewrite_to_proxy(hop, no_escape),
             Passed::Changed { .. } if marks.pass_through => {
                 if has_blank_or_control(&hop.args) {
                     Translated::End(End::Status(403))
@@ -118,7 +117,7 @@ impl Run<'_> {
         {
             return None;
         }
-        if !config.options.follows_links() {
+        if !hop.proxied && !config.options.follows_links() {
             return Some(End::Status(403));
         }
         let mut original = self.take_buffer();
@@ -133,7 +132,7 @@ impl Run<'_> {
                 hop.filename.clone_from(&original);
                 None
             }
-            Passed::Changed { .. } if marks.proxy => Some(End::Status(403)),
+            Passed::Changed { .. } if marks.proxy => self.rewrite_directory_to_proxy(hop),
             Passed::Changed { no_escape } => match absolute(&hop.filename) {
                 Some((skip, _)) => {
                     self.rebase_redirect(hop, dir, skip);
@@ -397,6 +396,14 @@ impl Run<'_> {
         split_query(hop, flags);
         if flags.has(Flags::PROXY) {
             marks.proxy = true;
+            // In a directory nothing escapes the URL later.
+            if place.directory.is_some() && !flags.has(Flags::NO_ESCAPE) {
+                let mut escaped = self.take_buffer();
+                path::escape(&hop.filename, &mut escaped);
+                std::mem::swap(&mut escaped, &mut hop.filename);
+                self.put_buffer(escaped);
+            }
+            self.qualify(hop);
             return;
         }
         if flags.has(Flags::REDIRECT) {

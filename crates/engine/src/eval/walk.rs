@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use milepost_pcre::Captures;
+use milepost_pcre::{Captures, Case};
 
 use super::table::Table;
 use super::{Config, Hop, MERGED_MAX, Run, if_walk};
@@ -19,6 +19,7 @@ const FILES: u32 = 1 << 29;
 const LOCATION: u32 = 2 << 29;
 const HTACCESS: u32 = 3 << 29;
 pub(super) const IF: u32 = 4 << 29;
+const PROXY: u32 = 6 << 29;
 /// What follows are `<If>` sections inside those before it.
 pub(super) const LEVEL: u32 = 5 << 29;
 const NUMBER: u32 = FILES - 1;
@@ -58,6 +59,39 @@ impl<'r> Run<'r> {
         self.add_locations(hop);
         let config = self.merged();
         Ok(self.add_ifs(config, hop))
+    }
+
+    /// The configuration for a request to the URL at `hop.filename`: `<Proxy>` takes the place of
+    /// `<Directory>`.
+    ///
+    /// Source: httpd 2.4.71 `modules/proxy/mod_proxy.c`, `proxy_walk`.
+    pub(super) fn proxy_config(&mut self, hop: &mut Hop) -> Config<'r> {
+        hop.path_info.clear();
+        hop.kind = Some(FileKind::Missing);
+        self.work.sections.clear();
+        let pool = &self.program.pool;
+        let url = &hop.filename[super::proxy::MARK.len()..];
+        for (section, number) in self.server.proxy_sections.iter().zip(0..) {
+            let covers = match &section.value.matcher {
+                SectionMatcher::Path(path) => url.starts_with(pool.get(*path)),
+                SectionMatcher::Wildcard(pattern) => {
+                    wildcard::matches_text(pool.get(*pattern), url, Case::Sensitive)
+                }
+                SectionMatcher::Regex(pattern) => {
+                    let found = pattern.find(pool, url, &mut self.work.matcher).unwrap_or(None);
+                    if let Some(captures) = &found {
+                        set_groups(&section.value, url, captures, &mut hop.env);
+                    }
+                    found.is_some()
+                }
+            };
+            if covers {
+                self.work.sections.push(PROXY | number);
+            }
+        }
+        self.add_locations(hop);
+        let config = self.merged();
+        self.add_ifs(config, hop)
     }
 
     /// Looks at the path, and at what is above it until something is there.
@@ -262,6 +296,7 @@ impl<'r> Run<'r> {
             let own = match section & !NUMBER {
                 DIRECTORY => &server.directories[number].value.config,
                 LOCATION => &server.locations[number].value.config,
+                PROXY => &server.proxy_sections[number].value.config,
                 FILES => {
                     file = Arc::clone(&config.files[number].value);
                     &file.config

@@ -9,8 +9,8 @@ use milepost_http::path::EncodedSlashes;
 
 use crate::pool::Pool;
 use crate::program::{
-    Access, AliasList, Edits, EnvRules, ErrorDocument, FixedEnv, IfSection, Part, RewriteList,
-    RewriteOptions, Section, SectionAlias, SectionRedirect,
+    Access, AliasList, Edits, EnvRules, ErrorDocument, FixedEnv, IfSection, Part, ProxyDir,
+    RewriteList, RewriteOptions, Section, SectionAlias, SectionPass, SectionRedirect,
 };
 
 /// What one section says; merged, what all sections that apply to a request say.
@@ -57,6 +57,12 @@ pub(crate) struct DirConfig {
     pub(crate) section_alias: Option<Part<SectionAlias>>,
     /// `AliasPreservePath`
     pub(crate) preserve_path: Option<bool>,
+    /// `LimitRequestBody`; 0 for no limit.
+    pub(crate) content_max: Option<u64>,
+    /// `ProxyPass` in a `<Location>`
+    pub(crate) pass: Option<Part<SectionPass>>,
+    /// What is said about proxied requests.
+    pub(crate) proxy: ProxyDir,
 }
 
 /// What a section says about mod_rewrite; only sections with one of its directives have it.
@@ -150,7 +156,19 @@ impl Options {
     }
 }
 
+/// `LimitRequestBody` where nothing is said.
+const CONTENT_BYTES_MAX: u64 = 1 << 30;
+
 impl DirConfig {
+    /// The most bytes of content that a request may have; `None` for no limit.
+    pub(crate) fn content_bytes_max(&self) -> Option<u64> {
+        match self.content_max {
+            None => Some(CONTENT_BYTES_MAX),
+            Some(0) => None,
+            max => max,
+        }
+    }
+
     /// Lets the more specific `over` override.
     pub(crate) fn merge(&mut self, over: &DirConfig) {
         match (&mut self.rewrite, &over.rewrite) {
@@ -196,6 +214,11 @@ impl DirConfig {
             self.section_alias.clone_from(&over.section_alias);
         }
         self.preserve_path = over.preserve_path.or(self.preserve_path);
+        self.content_max = over.content_max.or(self.content_max);
+        if over.pass.is_some() {
+            self.pass.clone_from(&over.pass);
+        }
+        self.proxy.merge(&over.proxy);
     }
 }
 

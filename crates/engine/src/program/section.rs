@@ -39,6 +39,8 @@ pub(crate) enum Scope {
     Location,
     /// In a `<Files>`, `<FilesMatch>`.
     Files,
+    /// In a `<Proxy>`, `<ProxyMatch>`.
+    Proxy,
     /// In an `<If>`, `<ElseIf>` or `<Else>`.
     If,
     /// In a `.htaccess` file.

@@ -69,6 +69,10 @@ impl<'a> FieldLines<'a> {
         FieldLines { head, lines }
     }
 
+    pub(super) fn head(&self) -> &'a [u8] {
+        self.head
+    }
+
     /// Returns names and values in order. Values have no white space around them.
     pub fn iter(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> + use<'a> {
         let head = self.head;

@@ -34,6 +34,14 @@ impl Discard {
         !matches!(content, Content::Length(length) if length > CONTENT_DISCARDED_BYTES_MAX)
     }
 
+    /// Whether what is left may be discarded, as far as one can know before.
+    pub(super) fn is_short(&self) -> bool {
+        match self {
+            Discard::Length { left } => *left <= CONTENT_DISCARDED_BYTES_MAX,
+            Discard::Chunks { .. } => true,
+        }
+    }
+
     /// Begins, if there is anything to discard.
     pub(super) fn new(content: Content) -> Option<Discard> {
         match content {

@@ -34,6 +34,11 @@ pub(crate) fn write(output: &mut Vec<u8>, reply: &Reply, clock: &Clock, ending: 
         write_decimal(output, reply.length());
         output.extend_from_slice(b"\r\n");
     }
+    write_ending(output, ending);
+}
+
+/// Appends what is said about the connection, and the empty line.
+pub(super) fn write_ending(output: &mut Vec<u8>, ending: Ending) {
     match ending {
         Ending::Close => output.extend_from_slice(b"Connection: close\r\n\r\n"),
         Ending::Persist => output.extend_from_slice(b"\r\n"),

@@ -27,6 +27,11 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
+    /// The logs that the lines go to.
+    pub(crate) fn logs(&self) -> Arc<Logs> {
+        Arc::clone(&self.logs)
+    }
+
     pub(crate) fn new(logs: Arc<Logs>) -> Lines {
         let wants_rule = logs.wants_rule();
         Lines { logs, wants_rule, buffer: Vec::new(), stamps: Stamps::default() }
