@@ -8,6 +8,8 @@ CARGO ?= cargo
 # Where `install` puts things: DESTDIR is the root of a package, PREFIX is where it will stand.
 PREFIX ?= /usr/local
 DESTDIR ?=
+# Rounds of `bench-server`.
+ROUNDS ?= 15
 # Names of other programs that `install` links to the binary, which then behaves as they do.
 LINKS ?=
 # How many random configurations `conformance` compares with Apache.
@@ -23,11 +25,11 @@ MILEPOST := $(TARGET)/release/milepost
 # Results say which commit they are from.
 export MILEPOST_COMMIT ?= $(shell git describe --always --dirty 2>/dev/null)
 
-.PHONY: help demo test lint bench bench-loading fuzz conformance install deb clean
+.PHONY: help demo test lint bench bench-loading bench-server fuzz conformance install deb clean
 .PHONY: release manual
 
 help: ## List the tasks
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: release ## Measure what redirects cost on every server found here: the table, and a report to open
 	$(MILEPOST) lab run redirect-methods --quick
@@ -47,6 +49,11 @@ bench-loading: release ## What it costs to load RULES rules, beside Apache and n
 
 fuzz: ## Run each fuzz target for SECONDS seconds
 	scripts/fuzz.sh $(SECONDS)
+
+bench-server: release ## What a request costs here and on nginx, Apache, HAProxy, Caddy and a server that parses nothing
+	$(CARGO) build --locked --release -p milepost-server --example null
+	$(CARGO) run --locked --release -p milepost-lab --example bench_server -- \
+		$(MILEPOST) $(TARGET)/release/examples/null $(ROUNDS)
 
 conformance: ## Compare CASES random configurations with the Apache found here
 	$(CARGO) run --locked -p milepost-testkit --example differential -- --cases $(CASES)

@@ -462,6 +462,71 @@ fn a_service_manager_hands_over_sockets_and_hears_of_the_server() {
 }
 
 #[test]
+fn the_idle_and_the_slow_are_in_nobodys_way_and_are_ended() {
+    const IDLE: usize = 9_000;
+    const SLOW: usize = 1_000;
+    milepost_server::raise_descriptor_limit();
+    let directory = directory();
+    let address = free_address();
+    let text = format!(
+        "Listen {address}\nRequestReadTimeout header=4\nMaxKeepAliveRequests 0\n\
+         Redirect 301 /a http://b.example/\n"
+    );
+    write(&directory, "a.conf", &text);
+    let server = Server::start(&["-d", path(&directory), "-f", "a.conf", "--workers", "1"]);
+    let resident = || -> usize {
+        let status = fs::read_to_string(format!("/proc/{}/status", server.child.id()));
+        let status = status.expect("a status");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a line");
+        line.split_whitespace().next().and_then(|number| number.parse().ok()).expect("a number")
+    };
+    let connect = || {
+        let stream = TcpStream::connect(address).expect("a connection");
+        stream.set_nonblocking(true).expect("an option");
+        stream
+    };
+    assert!(ask(address, "/a").starts_with("HTTP/1.1 301 "));
+    let before = resident();
+    let mut idle: Vec<_> = (0..IDLE).map(|_| connect()).collect();
+    // The last of them has been accepted when a later one has been answered.
+    assert!(ask(address, "/a").starts_with("HTTP/1.1 301 "));
+    let bytes = resident().saturating_sub(before) * 1024 / IDLE;
+    assert!(bytes < 4096, "{bytes} bytes for an idle connection");
+
+    let mut slow: Vec<_> = (0..SLOW).map(|_| connect()).collect();
+    let begun = Instant::now();
+    for second in 0..3 {
+        for stream in &mut slow {
+            stream.write_all(&b"GET"[second..=second]).expect("sent");
+        }
+        for _ in 0..20 {
+            let asked = Instant::now();
+            assert!(ask(address, "/a").starts_with("HTTP/1.1 301 "));
+            // Far above what an answer takes, far below what anybody here waits for.
+            assert!(asked.elapsed() < Duration::from_secs(2), "{:?}", asked.elapsed());
+        }
+        std::thread::sleep(Duration::from_secs(1));
+    }
+    let has_ended = |stream: &mut TcpStream| {
+        let mut bytes = [0; 4096];
+        loop {
+            match stream.read(&mut bytes) {
+                Ok(0) => return true,
+                Ok(_) => {}
+                Err(error) => return error.kind() != std::io::ErrorKind::WouldBlock,
+            }
+        }
+    };
+    for stream in idle.iter_mut().chain(&mut slow) {
+        while !has_ended(stream) {
+            assert!(begun.elapsed() < 2 * SOON, "it is not ended");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+    assert!(ask(address, "/a").starts_with("HTTP/1.1 301 "));
+}
+
+#[test]
 fn metrics_have_an_address_of_their_own() {
     let directory = directory();
     let address = free_address();

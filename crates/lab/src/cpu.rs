@@ -25,7 +25,7 @@ const LOOKS_MAX: usize = 50;
 
 /// CPU time used between two readings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct CpuTime {
+pub struct CpuTime {
     /// All of it.
     pub nanoseconds: u64,
     /// Clock ticks seen in user mode.
@@ -36,7 +36,7 @@ pub(crate) struct CpuTime {
 
 /// What the processes of a server had used at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Reading {
+pub struct Reading {
     /// By thread.
     nanoseconds: HashMap<u32, u64>,
     user_ticks: u64,
@@ -52,7 +52,7 @@ impl Reading {
     /// # Errors
     ///
     /// When the process is gone, or the kernel keeps no such account.
-    pub(crate) fn at_rest(root: u32) -> io::Result<Self> {
+    pub fn at_rest(root: u32) -> io::Result<Self> {
         // To look at every process of the machine takes longer than to look at these.
         let family = family(root)?;
         let mut reading = Self::of(root, &family)?;
@@ -80,7 +80,7 @@ impl Reading {
     }
 
     /// Returns what was used since `earlier`.
-    pub(crate) fn since(&self, earlier: &Self) -> CpuTime {
+    pub fn since(&self, earlier: &Self) -> CpuTime {
         let used = self.nanoseconds.iter().map(|(thread, now)| {
             now.saturating_sub(earlier.nanoseconds.get(thread).copied().unwrap_or(0))
         });

@@ -25,6 +25,7 @@ mod site;
 pub mod table;
 mod workspace;
 
+pub use cpu::{CpuTime, Reading};
 pub use plan::{Options, PlanError};
 pub use process::StartError;
 pub use run::{Event, Request, RunError, run};
