@@ -25,7 +25,7 @@ MILEPOST := $(TARGET)/release/milepost
 # Results say which commit they are from.
 export MILEPOST_COMMIT ?= $(shell git describe --always --dirty 2>/dev/null)
 
-.PHONY: help demo test lint bench bench-loading bench-server fuzz conformance install deb clean
+.PHONY: help demo test lint bench bench-load bench-loading bench-truth bench-server fuzz conformance install deb clean
 .PHONY: release manual
 
 help: ## List the tasks
@@ -54,6 +54,12 @@ bench-server: release ## What a request costs here and on nginx, Apache, HAProxy
 	$(CARGO) build --locked --release -p milepost-server --example null
 	$(CARGO) run --locked --release -p milepost-lab --example bench_server -- \
 		$(MILEPOST) $(TARGET)/release/examples/null $(ROUNDS)
+
+bench-load: ## Hold the load generator against wrk, h2load and oha, one thread each (some ten minutes)
+	$(CARGO) run --locked --release -p milepost-load --example bench_load
+
+bench-truth: ## Hold what is reported against a server whose service times are known (two minutes)
+	$(CARGO) run --locked --release -p milepost-load --example bench_truth
 
 conformance: ## Compare CASES random configurations with the Apache found here
 	$(CARGO) run --locked -p milepost-testkit --example differential -- --cases $(CASES)

@@ -128,6 +128,33 @@ fn stages_make_their_requests_and_end_the_run() {
 }
 
 #[test]
+fn the_highest_rate_is_searched_for_and_confirmed() {
+    let server = serve();
+    let url = format!("http://{server}/test/7");
+    // Any rate that the server keeps up with holds, on a busy machine a low one.
+    let search = ["-d", "200ms", "--expect-status", "301", "--json", "--find-max"];
+    let output = load(&[&[&*url], &search[..], &["wrong==0"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let steps = found["steps"].as_array().unwrap();
+    let purposes: Vec<_> = steps.iter().map(|step| step["purpose"].as_str().unwrap()).collect();
+    assert_eq!((purposes[0], purposes[1]), ("ceiling", "try"));
+    let last = steps.last().unwrap();
+    assert_eq!((&last["purpose"], &last["held"]), (&"confirm".into(), &true.into()));
+    assert_eq!(
+        (&last["rate"], &found["confirmation"]["plan"]["rate"]),
+        (&found["rate"], &found["rate"])
+    );
+    assert!(err(&output).contains("milepost: closed loop: "), "{}", err(&output));
+
+    let output = load(&[&[&*url], &search[..4], &["--find-max", "max<1ns"]].concat());
+    assert_eq!(output.status.code(), Some(1), "{}", err(&output));
+    let text = out(&output);
+    assert!(text.starts_with("no rate at which max<1ns holds was found and confirmed\n"), "{text}");
+    assert!(text.contains("\ndoubt: no rate was found"), "{text}");
+}
+
+#[test]
 fn what_cannot_be_done_is_one_line_and_exits_with_2() {
     let server = serve();
     let list = file("bad.urls", &format!("\nhttp://{server}/a status=3xx\n"));

@@ -29,7 +29,10 @@ mod record;
 mod report;
 mod run;
 mod schedule;
+mod search;
 mod share;
+#[cfg(test)]
+mod simulation;
 mod socket;
 mod stream;
 mod summary;
@@ -58,6 +61,7 @@ pub use report::{
     PlanSummary, Report, Times, WarmUpCounts, Warning, WarningKind, WrongAnswer,
 };
 pub use run::{run, run_observed, run_share};
+pub use search::{Found, Purpose, SearchStep, find_max};
 pub use share::{Share, ShareResult};
 pub use target::{Expectation, STATUS_WRONG_MIN, Target, Version};
 pub use url::{HttpUrl, UrlError, UrlErrorKind};

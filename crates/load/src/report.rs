@@ -291,6 +291,10 @@ pub enum WarningKind {
     WarmUpNotClean,
     /// The run was ended before its time.
     EndedEarly,
+    /// In a closed loop the server stood still for a time that hardly any request shows.
+    Stalled,
+    /// In an open loop requests waited for a connection to be free.
+    Queued,
     /// Many connections were ended by the server although persistence was asked for.
     NotPersistent,
 }

@@ -25,6 +25,16 @@ const RATE_SHARE_MIN: f64 = 0.99;
 /// Below this many samples nobody should look at the 99.9th percentile.
 const SAMPLES_MIN: u64 = 1_000;
 
+/// A longest answer this many times the 99th percentile is no part of the usual distribution.
+const STALL_FACTOR: u64 = 10;
+
+/// From this share of the run on, a stall of the server would have changed the 99th percentile of an open
+/// loop.
+const STALL_SHARE_MIN: f64 = 0.01;
+
+/// A shorter wait for a connection is no matter.
+const QUEUED_NS_MIN: u64 = 1_000_000;
+
 /// With fewer requests than this on a connection, persistence saves little.
 const REQUESTS_PER_CONNECTION_MIN: u64 = 10;
 
@@ -183,6 +193,10 @@ fn warnings(plan: &Plan, report: &Report, sent: u64) -> Vec<Warning> {
             );
         }
     }
+    warnings.extend(stalled(plan, report));
+    let mut warn = |kind, message: String, advice: &str| {
+        warnings.push(Warning { kind, message, advice: advice.to_owned() });
+    };
     let samples = report.service_ns.samples;
     if samples > 0 && samples < SAMPLES_MIN {
         warn(
@@ -232,6 +246,51 @@ fn warnings(plan: &Plan, report: &Report, sent: u64) -> Vec<Warning> {
         );
     }
     warnings
+}
+
+/// Says what a closed loop hides and what an open loop shows when a server stands still: coordinated
+/// omission.
+fn stalled(plan: &Plan, report: &Report) -> Option<Warning> {
+    let (service, response) = (&report.service_ns, &report.response_ns);
+    let (p99, longest) = (service.p99?, service.max?);
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    if service.samples < SAMPLES_MIN {
+        return None;
+    }
+    if plan.arrival.rate().is_none() {
+        let share = ratio(seconds(longest), report.seconds);
+        let hidden = longest > p99.saturating_mul(STALL_FACTOR) && share > STALL_SHARE_MIN;
+        return hidden.then(|| Warning {
+            kind: WarningKind::Stalled,
+            message: format!(
+                "an answer took {:.3} s, {:.0} % of the run, and the 99th percentile of {:.3} ms does not \
+                 show it: while the server stood still, a closed loop sent nothing that could have waited",
+                seconds(longest),
+                share * 100.0,
+                p99 as f64 / 1e6
+            ),
+            advice: format!(
+                "send at a rate (--rate, below the {:.0} a second of this run): what is due while the \
+                 server stands still then waits, and response time shows it",
+                report.requests_per_second
+            ),
+        });
+    }
+    let waited = response.p99?;
+    let much = waited > p99.saturating_mul(2) && waited - p99 > QUEUED_NS_MIN;
+    much.then(|| Warning {
+        kind: WarningKind::Queued,
+        message: format!(
+            "requests waited to be sent: at the 99th percentile the response time is {:.3} ms and the \
+             service time {:.3} ms",
+            waited as f64 / 1e6,
+            p99 as f64 / 1e6
+        ),
+        advice: "the server stood still or was slower than the rate for a time, and its clients would have \
+                 waited like this; a closed loop does not show it. More connections (-c) help if it answers \
+                 more at once"
+            .to_owned(),
+    })
 }
 
 fn arrival_name(plan: &Plan) -> &'static str {

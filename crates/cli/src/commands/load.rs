@@ -9,6 +9,7 @@ mod plan;
 mod processes;
 mod progress;
 mod prometheus;
+mod search;
 mod stages;
 mod text;
 
@@ -108,6 +109,11 @@ pub(crate) struct Args {
     /// How the requests of an open loop follow each other
     #[arg(long, value_name = "ARRIVAL", default_value = "uniform")]
     arrival: ArrivalArg,
+
+    /// Search for the highest rate at which an assertion such as 'p99<5ms' holds, with runs of -d each
+    #[arg(long, value_name = "ASSERTION")]
+    #[arg(conflicts_with_all = ["rate", "stages", "requests", "processes", "assertions"])]
+    find_max: Option<Assertion>,
 
     /// Load for this time (5s) or number of requests (100) first, without measuring
     #[arg(long, value_name = "TIME|N", value_parser = plan::warm_up)]
@@ -216,11 +222,16 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let assertions = args.assertions.clone();
     let output_args = args.outputs.clone();
     let is_share = args.share.is_some();
+    let find_max = args.find_max.clone();
+    let shown = search::Shown { json, quiet: args.quiet };
     let plan = Plan::try_from(args)?;
     if is_share {
         let stopped = stop_on_signal().context("cannot listen to signals")?;
         processes::run_share(&plan, Control::stopped_by(stopped))?;
         return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(assertion) = find_max {
+        return search::run(&plan, &assertion, shown);
     }
     let mut outputs = Outputs::open(&output_args)?;
     if let Some(address) = outputs.metrics_at() {

@@ -68,8 +68,11 @@ impl TryFrom<Args> for Plan {
         } else if let Some(rate) = args.stages {
             plan.stop = Stop::Duration(rate.length().unwrap_or(Duration::MAX));
             plan.arrival = Arrival::Open { rate, spacing };
+        } else if args.find_max.is_some() {
+            // The search puts its own rates in.
+            plan.arrival = Arrival::open(1.0, spacing);
         } else if spacing != Spacing::Even {
-            return Err(anyhow!("--arrival poisson needs a rate: --rate or --stages"));
+            return Err(anyhow!("--arrival poisson needs a rate: --rate, --stages or --find-max"));
         }
         plan.warm_up = args.warm_up.unwrap_or(WarmUp::None);
         match (args.requests, args.duration) {

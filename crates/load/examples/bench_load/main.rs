@@ -1,0 +1,131 @@
+//! Holds the generator against wrk, h2load and oha: one thread each, the same servers, in one run.
+//!
+//! Every round measures every generator once, in random order, so that what slows the machine down slows
+//! all of them; a comparison is the median of the ratios within rounds, with its bootstrap interval. The
+//! servers are one that answers without looking (`null`), which costs as little as any can, and nginx.
+//! Each generator is a process of its own, and what it used is what the system charges its parent with.
+//!
+//! `cargo run --release -p milepost-load --example bench_load -- [--rounds N] [--seconds S] [--connections C]`
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "it prints a table")]
+
+mod client;
+mod generator;
+mod null_server;
+mod server;
+
+use std::collections::BTreeMap;
+use std::env;
+use std::process::ExitCode;
+
+use milepost_stats::compare::paired_ratio;
+use milepost_stats::quantile::median_in_place;
+
+use generator::{Generator, Load, Trial};
+use server::Server;
+
+const CONNECTIONS: [usize; 4] = [1, 10, 100, 1000];
+
+/// What everything is compared with.
+const REFERENCE: &str = "wrk";
+
+const SEED: u64 = 2026;
+
+fn main() -> ExitCode {
+    let arguments: Vec<_> = env::args().skip(1).collect();
+    let words: Vec<_> = arguments.iter().map(String::as_str).collect();
+    let outcome = match words[..] {
+        ["null-server"] => null_server::run(),
+        ["client", io, check, connections, seconds, url] => {
+            client::run(io, check, connections, seconds, url)
+        }
+        _ => bench(&words),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("bench_load: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn bench(words: &[&str]) -> Result<(), String> {
+    let option = |name: &str, default: f64| match words.iter().position(|word| *word == name) {
+        None => Ok(default),
+        Some(at) => words
+            .get(at + 1)
+            .and_then(|value| value.parse().ok())
+            .ok_or_else(|| format!("{name} needs a number")),
+    };
+    let rounds = option("--rounds", 5.0)? as usize;
+    let only = option("--connections", 0.0)? as usize;
+    let seconds = option("--seconds", 1.0)?;
+    let generators = Generator::found();
+    let servers = Server::all()?;
+    println!("{} rounds of {seconds} s, one thread each, seed {SEED}", rounds);
+    println!("load of the machine at the start: {}", machine_load());
+    for generator in Generator::absent() {
+        println!("not here, so not measured: {generator}");
+    }
+    let mut random = fastrand::Rng::with_seed(SEED);
+    for server in &servers {
+        for (what, url, location) in server.urls() {
+            for connections in CONNECTIONS.into_iter().filter(|it| only == 0 || *it == only) {
+                let load = Load { url: &url, location: &location, connections, seconds };
+                let mut trials: BTreeMap<&str, Vec<Trial>> = BTreeMap::new();
+                for _ in 0..rounds {
+                    let mut order: Vec<_> = generators.iter().collect();
+                    random.shuffle(&mut order);
+                    for generator in order {
+                        // One that fails is not in the table; rounds pair what both took part in.
+                        match generator.run(&load) {
+                            Ok(trial) => trials.entry(generator.name()).or_default().push(trial),
+                            Err(error) => eprintln!("{error}"),
+                        }
+                    }
+                }
+                println!("\n{}, {what}, {connections} connections", server.name());
+                print_table(&generators, &trials, &load)?;
+            }
+        }
+    }
+    println!("\nload of the machine at the end: {}", machine_load());
+    Ok(())
+}
+
+fn print_table(
+    generators: &[Generator],
+    trials: &BTreeMap<&str, Vec<Trial>>,
+    load: &Load<'_>,
+) -> Result<(), String> {
+    println!(
+        "  {:<22}{:>12}{:>24}{:>14}{:>24}{:>10}",
+        "", "requests/s", "of wrk", "per CPU-s", "of wrk", "calls"
+    );
+    let Some(reference) = trials.get(REFERENCE) else { return Ok(()) };
+    for generator in generators {
+        let Some(own) = trials.get(generator.name()) else { continue };
+        let mut cells = String::new();
+        for (value, width) in [(Trial::rate as fn(&Trial) -> f64, 12), (Trial::per_cpu_second, 14)]
+        {
+            let mut values: Vec<_> = own.iter().map(value).collect();
+            let pairs: Vec<_> = own.iter().map(value).zip(reference.iter().map(value)).collect();
+            let ratio = match paired_ratio(&pairs, SEED) {
+                _ if generator.name() == REFERENCE => String::new(),
+                None => "-".to_owned(),
+                Some(ratio) => match ratio.interval {
+                    None => format!("{:.2}", ratio.estimate),
+                    Some(it) => format!("{:.2} [{:.2}, {:.2}]", ratio.estimate, it.low, it.high),
+                },
+            };
+            cells += &format!("{:>width$.0}{ratio:>24}", median_in_place(&mut values));
+        }
+        println!("  {:<22}{cells}{:>10}", generator.name(), generator.calls_a_request(load)?);
+    }
+    Ok(())
+}
+
+fn machine_load() -> String {
+    std::fs::read_to_string("/proc/loadavg")
+        .map_or("unknown".to_owned(), |text| text.trim().to_owned())
+}
