@@ -21,6 +21,9 @@ const LABEL_WIDTH: usize = 16;
 /// Width of a column of times.
 const COLUMN_WIDTH: usize = 15;
 
+/// Room for error in `n * (1 - q)`: far below one request.
+const RANK_TOLERANCE: f64 = 1e-6;
+
 /// Percentiles of the table: names in JSON, labels, shares.
 const PERCENTILES: [(&str, &str, f64); 8] = [
     ("p50", "50 %", 0.5),
@@ -192,8 +195,14 @@ fn times(out: &mut String, report: &Report) {
     }
 }
 
-/// The value with the name that it has in JSON.
+/// The value with the name that it has in JSON; nothing if it is a percentile that no time exceeds.
 fn cell(times: &Times, name: &str) -> String {
+    let total = (times.samples + times.censored) as f64;
+    let percentile = PERCENTILES.iter().find(|(known, ..)| *known == name);
+    // One of as many: the rank of the percentile is the last one.
+    if percentile.is_some_and(|(_, _, q)| total * (1.0 - q) < 1.0 - RANK_TOLERANCE) {
+        return NOTHING.to_owned();
+    }
     let value = match name {
         "p50" => times.p50,
         "p75" => times.p75,
@@ -338,6 +347,22 @@ mod tests {
         ] {
             assert_eq!(time(ns), text);
         }
+    }
+
+    #[test]
+    fn a_percentile_that_no_time_exceeds_is_not_shown() {
+        let of = |samples| Times {
+            samples,
+            p90: Some(5),
+            p99: Some(7),
+            max: Some(9),
+            ..Times::default()
+        };
+        let cells = |samples| ["p90", "p99", "max"].map(|name| cell(&of(samples), name));
+        assert_eq!(cells(9), ["-", "-", "9 ns"]);
+        assert_eq!(cells(10), ["5 ns", "-", "9 ns"]);
+        assert_eq!(cells(99), ["5 ns", "-", "9 ns"]);
+        assert_eq!(cells(100), ["5 ns", "7 ns", "9 ns"]);
     }
 
     #[test]
