@@ -14,10 +14,12 @@ mod edit;
 mod environment;
 mod error_document;
 mod expression;
-mod harmless;
+mod known;
 mod log;
 mod macros;
 mod map;
+mod mime;
+mod modules;
 mod process;
 mod protocol;
 mod proxy;
@@ -29,6 +31,7 @@ mod script;
 mod sections;
 mod servers;
 mod tls;
+mod values;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -48,6 +51,7 @@ use crate::proxy::{Backend, Balancer};
 use crate::settings::Settings;
 
 pub(crate) use alias::is_url;
+pub(crate) use modules::Modules;
 pub(crate) use proxy_worker::{after_scheme, balancer_name, begins};
 
 /// What to load.
@@ -74,6 +78,11 @@ pub(crate) fn build(
 ) -> (Option<Program>, Vec<Diagnostic>) {
     let mut builder = Builder::new(options, outside);
     builder.run(options);
+    if let Some(modules) = builder.names.modules.again() {
+        builder = Builder::new(options, outside);
+        builder.names.modules = modules;
+        builder.run(options);
+    }
     let program = builder.finish();
     (program, builder.diagnostics)
 }
@@ -101,6 +110,7 @@ pub(crate) fn build_htaccess(
         allowed: Some(Arc::clone(allowed)),
         servers: vec![ServerDraft::default()],
         last_flags: None,
+        last_known: None,
         including: Vec::new(),
         noted: Vec::new(),
         maps: map::MapDraft::default(),
@@ -140,6 +150,8 @@ struct Builder<'o> {
     servers: Vec<ServerDraft>,
     /// The last flags of a rule that have no arguments of their own, and what they come to.
     last_flags: Option<(Vec<u8>, Flags, u16)>,
+    /// The last directive that was looked up, and whether one of its modules is there.
+    last_known: Option<(&'static known::Known, bool)>,
     /// Files being included, to find loops.
     including: Vec<PathBuf>,
     /// Directives that were accepted without effect, each noted once.
@@ -224,10 +236,11 @@ impl<'o> Builder<'o> {
             pool: Pool::default(),
             diagnostics: Vec::new(),
             settings: Settings { server_root: options.server_root.clone(), ..Settings::default() },
-            names: Names { defines: defines.collect(), modules: Vec::new() },
+            names: Names { defines: defines.collect(), modules: Modules::default() },
             allowed: None,
             servers: vec![ServerDraft::default()],
             last_flags: None,
+            last_known: None,
             including: Vec::new(),
             noted: Vec::new(),
             maps: map::MapDraft::default(),
@@ -269,7 +282,8 @@ impl<'o> Builder<'o> {
         map::mark_programs(&mut programs, &servers);
         let databases = std::mem::take(&mut self.databases);
         let lookup = self.lookup;
-        let loaded = names.modules.iter().any(|module| module == b"proxy_module");
+        let loaded = names.modules.is_named("mod_proxy.c");
+        let types = std::sync::OnceLock::new();
         let proxies = loaded || self.has_proxy;
         let backends = std::mem::take(&mut self.backends);
         let balancers = std::mem::take(&mut self.balancers);
@@ -285,6 +299,7 @@ impl<'o> Builder<'o> {
             proxies,
             backends,
             balancers,
+            types,
         })
     }
 

@@ -18,11 +18,13 @@ mod environment;
 mod expand;
 mod expression;
 mod fields;
+mod handler;
 mod htaccess;
 mod identity;
 mod if_walk;
 mod logged;
 mod map;
+mod negotiate;
 mod proxy;
 mod rewrite;
 mod section_alias;
@@ -49,7 +51,6 @@ use self::conclude::{Answer, Why};
 use crate::decision::{Decision, Outcome, Place, Rule};
 use crate::expr::Capture;
 use crate::index::Candidates;
-use crate::method;
 use crate::outside::{FileKind, Outside};
 use crate::pool::Pool;
 use crate::program::{DirConfig, Naming, Program, RewriteDir, Server};
@@ -225,6 +226,8 @@ enum End {
     File,
     /// The URL at `Hop::filename`, of another server.
     Proxy,
+    /// The page in `Work::answer`.
+    Page,
     /// The methods of the target.
     Options,
     /// `OPTIONS *`: nothing but that the server is there.
@@ -399,6 +402,7 @@ fn decision<'s>(
         Answer::Redirect(status) => Outcome::Redirect { status, location: &work.answer },
         Answer::Status(status) => Outcome::Status(status),
         Answer::Text(status) => Outcome::Text { status, text: &work.answer },
+        Answer::Page(status) => Outcome::Text { status, text: &work.answer },
         Answer::File(status) => Outcome::File { status, path: &hop.filename },
         Answer::Passed(status) => Outcome::Passed(status),
         Answer::Proxy(status) => Outcome::Proxy(proxy::proxied(program, number, work, hop, status)),
@@ -524,6 +528,14 @@ impl<'r> Run<'r> {
         });
         self.set_env_of_sections(hop, &config);
         self.check_access(hop, &config)?;
+        let config = if self.negotiate(hop, &config)? {
+            match &hop.config {
+                Some(config) => Config::Merged(Arc::clone(config)),
+                None => Config::Base(&self.server.base),
+            }
+        } else {
+            config
+        };
         match self.fixups(hop, &config) {
             Some(end) => Err(end),
             None => Ok(config.get().path_info == Some(true)),
@@ -655,7 +667,7 @@ impl<'r> Run<'r> {
         self.keep_fields(hop, why);
         self.rename_env(hop);
         let end = self.pass(hop, path);
-        if end != End::Internal && !matches!(end, End::Redirect(_)) {
+        if !matches!(end, End::Internal | End::Page | End::Redirect(_)) {
             self.work.answer = target;
             self.work.answer.clear();
         }
@@ -682,25 +694,6 @@ impl<'r> Run<'r> {
         sub.env.copy_from(&hop.env);
         sub.checked = Some(hop.config.clone());
         sub
-    }
-
-    /// The default handler: a file, or why not.
-    ///
-    /// Source: httpd 2.4.71 `server/core.c`, `default_handler`.
-    fn handle(&self, hop: &mut Hop, takes_path_info: bool) -> End {
-        hop.is_handled = true;
-        if hop.proxied {
-            return End::Proxy;
-        }
-        match self.method(hop) {
-            b"GET" | b"HEAD" | b"POST" => match hop.kind {
-                Some(FileKind::File(_)) if hop.path_info.is_empty() || takes_path_info => End::File,
-                Some(FileKind::Other) => End::Status(403),
-                _ => End::Status(404),
-            },
-            b"OPTIONS" => End::Options,
-            method => End::Status(if method::is_known(method) { 405 } else { 501 }),
-        }
     }
 
     fn method(&self, hop: &Hop) -> &'r [u8] {

@@ -12,6 +12,7 @@ mod error_document;
 mod expression;
 mod hosts;
 mod map;
+mod mime;
 mod part;
 mod proxy;
 mod rewrite;
@@ -19,7 +20,8 @@ mod section;
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
 
 pub(crate) use access::{
     Access, AuthType, Host, HostOrder, HostRules, Limit, Merging, Methods, Network, RequireKind,
@@ -33,6 +35,7 @@ pub(crate) use error_document::{Document, DocumentKind, ErrorDocument};
 pub(crate) use expression::{IfSection, SectionAlias, SectionRedirect};
 pub(crate) use hosts::Hosts;
 pub(crate) use map::{InternalMap, Map, QueryMap};
+pub(crate) use mime::{Attribute as ExtensionAttribute, Extension, Mime, Script};
 pub(crate) use part::Part;
 pub(crate) use proxy::{
     Mapping, PassList, PassStyle, ProxyDir, ProxyServer, SectionPass, SectionPassMatcher,
@@ -43,9 +46,11 @@ pub(crate) use rewrite::{
 };
 pub(crate) use section::{Scope, Section, SectionMatcher};
 
+use crate::build::Modules;
 use crate::decision::Place;
 use crate::helper::{Database, MapProgram};
 use crate::index::Lookup;
+use crate::outside::Outside;
 use crate::pool::{Pool, Str};
 use crate::proxy::{Backend, Balancer};
 use crate::settings::Settings;
@@ -69,6 +74,39 @@ pub(crate) struct Program {
     pub(crate) proxies: bool,
     pub(crate) backends: Vec<Backend>,
     pub(crate) balancers: Vec<Balancer>,
+    /// Media types by extension, read when first asked for.
+    pub(crate) types: OnceLock<Types>,
+}
+
+/// Media types by extension, in lower case.
+#[derive(Debug, Default)]
+pub(crate) struct Types(HashMap<Box<[u8]>, Box<[u8]>>);
+
+impl Program {
+    /// The media type that `TypesConfig` has for an extension, in any case.
+    ///
+    /// Source: httpd 2.4.71 `modules/http/mod_mime.c`, `mime_post_config`.
+    pub(crate) fn media_type(&self, extension: &[u8], outside: &dyn Outside) -> Option<&[u8]> {
+        let types = self.types.get_or_init(|| {
+            let usual = Path::new("conf/mime.types");
+            let file = self.settings.types_file.as_deref().unwrap_or(usual);
+            let text = outside.read(&self.settings.server_root.join(file));
+            // Where Debian has it.
+            let text = text.or_else(|_| outside.read(Path::new("/etc/mime.types")));
+            let mut types = HashMap::new();
+            for line in text.unwrap_or_default().split(|&byte| byte == b'\n') {
+                let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+                let Some(media_type) = words.next().filter(|word| word[0] != b'#') else {
+                    continue;
+                };
+                for extension in words {
+                    types.insert(extension.to_ascii_lowercase().into(), media_type.into());
+                }
+            }
+            Types(types)
+        });
+        types.0.get(&extension.to_ascii_lowercase()[..]).map(|found| &**found)
+    }
 }
 
 impl Program {
@@ -83,8 +121,7 @@ impl Program {
 pub(crate) struct Names {
     /// `Define` and `-D`.
     pub(crate) defines: HashMap<Vec<u8>, Vec<u8>>,
-    /// Modules that `LoadModule` named.
-    pub(crate) modules: Vec<Vec<u8>>,
+    pub(crate) modules: Modules,
 }
 
 /// The main server or a virtual host.

@@ -15,6 +15,8 @@ pub struct Settings {
     pub listens: Vec<Listen>,
     /// `ServerRoot`.
     pub server_root: PathBuf,
+    /// `TypesConfig`; default `conf/mime.types`.
+    pub types_file: Option<PathBuf>,
     /// `KeepAlive`; default on.
     pub keep_alive: bool,
     /// `KeepAliveTimeout`; default 5 s.
@@ -62,6 +64,7 @@ impl Default for Settings {
         Settings {
             listens: Vec::new(),
             server_root: PathBuf::from("/"),
+            types_file: None,
             keep_alive: true,
             keep_alive_timeout: Duration::from_secs(5),
             keep_alive_requests_max: Some(100),

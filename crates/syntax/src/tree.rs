@@ -115,7 +115,7 @@ impl Tree {
         let mut open: Vec<u32> = Vec::new();
         let mut lexer = Lexer::new(&source);
         while let Some(line) = lexer.next() {
-            let Some(mut node) = split(&lexer, line, &mut faults) else { continue };
+            let Some(node) = split(&lexer, line, &mut faults) else { continue };
             match node.kind {
                 Kind::Directive => {}
                 Kind::Open { .. } => open.push(nodes.len() as u32),
@@ -130,7 +130,6 @@ impl Tree {
                     }
                     let start = open.pop().expect("checked above");
                     nodes[start as usize].kind = Kind::Open { end: nodes.len() as u32 };
-                    node.args = Text { at: node.args.at, len: 0 };
                 }
             }
             nodes.push(node);

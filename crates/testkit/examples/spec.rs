@@ -1,16 +1,17 @@
 //! Runs the corpus, on real httpd or on the engine; writes httpd's answers as the expectations.
 //!
-//! `spec [--bless] [--engine httpd|scan|index] [AREA…]` exits with 0 when all is as expected, 1 when
-//! not, 2 when it cannot run. Known differences count for the engine only.
+//! `spec [--bless] [--engine httpd|scan|index|BINARY] [AREA…]` exits with 0 when all is as expected, 1 when
+//! not, 2 when it cannot run. Known differences count for milepost only, whose BINARY is asked through a socket.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for people")]
 
 use std::error::Error;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use milepost_engine::Lookup;
 use milepost_testkit::httpd::Program;
 use milepost_testkit::known::KnownDifferences;
-use milepost_testkit::{Case, Engine, Judge, Milepost, bless, case, spec};
+use milepost_testkit::{Case, Engine, Judge, Milepost, Served, bless, case, spec};
 
 fn main() -> ExitCode {
     match run() {
@@ -56,18 +57,14 @@ fn run() -> Result<ExitCode, Box<dyn Error>> {
         }
         cases.extend(case::parse(&file, &text)?);
     }
-    let lookup = match engine.as_str() {
-        "httpd" => None,
-        "scan" => Some(Lookup::Scan),
-        "index" => Some(Lookup::Index),
-        other => return Err(format!("no engine is called {other:?}: httpd, scan, index").into()),
-    };
-    let report = match lookup {
-        None => spec::run(&judge, &cases, &KnownDifferences::default())?,
-        Some(lookup) => {
-            let known = KnownDifferences::read(&spec::directory())?;
-            spec::run(&Milepost::new(lookup, Program::find()?), &cases, &known)?
-        }
+    let known = KnownDifferences::read(&spec::directory())?;
+    let program = Program::find()?;
+    let report = match engine.as_str() {
+        "httpd" => spec::run(&judge, &cases, &KnownDifferences::default())?,
+        "scan" => spec::run(&Milepost::new(Lookup::Scan, program), &cases, &known)?,
+        "index" => spec::run(&Milepost::new(Lookup::Index, program), &cases, &known)?,
+        // Any other name is the path of a `milepost` to ask through its socket.
+        binary => spec::run(&Served::new(PathBuf::from(binary), program), &cases, &known)?,
     };
     println!("{report}");
     Ok(ExitCode::from(u8::from(!report.is_clean())))

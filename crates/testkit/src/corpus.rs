@@ -10,25 +10,53 @@ use std::path::{Path, PathBuf};
 use fastrand::Rng;
 
 use crate::answer::Expected;
-use crate::case::{Case, Exchange, Scope};
+use crate::case::{Ask, Case, Exchange, Scope};
 use crate::near::{self, Nearness, Rule};
 
 /// Modules that real configurations use beside those of [`crate::httpd`].
-pub const MODULES: [&str; 14] = [
+pub const MODULES: [&str; 27] = [
+    "actions",
     "auth_basic",
+    "auth_digest",
     "authn_core",
     "authn_file",
+    "authz_groupfile",
     "authz_user",
     "autoindex",
+    "brotli",
+    "cache",
     "deflate",
     "expires",
+    "ext_filter",
     "filter",
     "include",
     "mime_magic",
     "negotiation",
     "proxy",
+    "proxy_fcgi",
     "proxy_http",
+    "proxy_wstunnel",
+    "remoteip",
     "reqtimeout",
+    "socache_shmcb",
+    "ssl",
+    "status",
+    "substitute",
+];
+/// What every file is asked for, whether there are rules in it or not.
+const EVERYWHERE: [&str; 12] = [
+    "/",
+    "/index.html",
+    "/index.php",
+    "/index",
+    "/a",
+    "/a/",
+    "/images/",
+    "/images/logo.png",
+    "/robots.txt/more",
+    "/missing.php",
+    "/.htaccess",
+    "/wp-login.php?x=1",
 ];
 /// Requests for each rule: made to match, near it, and about anything.
 const REQUESTS_PER_RULE: [usize; 3] = [9, 8, 3];
@@ -104,6 +132,7 @@ pub fn case(name: &str, text: &str, place: Place, seed: u64) -> Case {
         files.insert(path, content);
     }
     let mut exchanges = Vec::new();
+    let mut asked_hosts = Vec::new();
     let mut ask_about = |rules: &[Rule], hosts: &[String]| {
         for rule in rules {
             for (kind, count) in REQUESTS_PER_RULE.into_iter().enumerate() {
@@ -121,6 +150,15 @@ pub fn case(name: &str, text: &str, place: Place, seed: u64) -> Case {
             }
         }
     };
+    let generally = |hosts: &[String], exchanges: &mut Vec<Exchange>| {
+        for target in EVERYWHERE {
+            let mut ask = Ask::get(target.as_bytes());
+            if let Some(host) = hosts.first() {
+                near::at_host(&mut ask, host);
+            }
+            exchanges.push(Exchange { ask, expected: Expected::default() });
+        }
+    };
     let config = match place {
         Place::Htaccess => {
             ask_about(&near::rules(text, "/", true), &[]);
@@ -133,11 +171,14 @@ pub fn case(name: &str, text: &str, place: Place, seed: u64) -> Case {
         }
         Place::Hosts => {
             for part in text.split("</VirtualHost>") {
-                ask_about(&near::rules(part, "/", false), &hosts(part));
+                let hosts = hosts(part);
+                ask_about(&near::rules(part, "/", false), &hosts);
+                asked_hosts.extend(hosts);
             }
             on_our_port(text)
         }
     };
+    generally(&asked_hosts, &mut exchanges);
     Case {
         area: "corpus".to_owned(),
         name: name.to_owned(),
@@ -203,7 +244,8 @@ mod tests {
     fn every_rule_gets_its_requests() {
         let text = "RewriteEngine On\nRewriteRule ^a$ /b [R]\nRedirect /c /d\n";
         let case = case("x", text, Place::Htaccess, 1);
-        assert_eq!(case.exchanges.len(), 2 * REQUESTS_PER_RULE.iter().sum::<usize>());
+        let about_rules = 2 * REQUESTS_PER_RULE.iter().sum::<usize>();
+        assert_eq!(case.exchanges.len(), about_rules + EVERYWHERE.len());
         assert_eq!(case.files["htdocs/.htaccess"], text);
     }
 

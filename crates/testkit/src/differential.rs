@@ -43,6 +43,8 @@ pub enum Kind {
     RefusedByMilepost,
     /// Milepost accepts a configuration that httpd refuses.
     RefusedByHttpd,
+    /// Both refuse, and milepost has nothing to say of the line that httpd names.
+    Line,
 }
 
 /// A case that differs.
@@ -121,7 +123,10 @@ pub fn differences(judged: &Verdict, scanned: &Verdict, indexed: &Verdict) -> Ve
         vec![Point { kind, request: None, expected, got }]
     };
     match (judged, scanned, indexed) {
-        (Verdict::Refused(_), Verdict::Refused(_), Verdict::Refused(_)) => Vec::new(),
+        (Verdict::Refused(httpd), Verdict::Refused(scan), Verdict::Refused(index)) => {
+            let named = |said: &str| names_line_of(said, httpd);
+            if named(scan) && named(index) { Vec::new() } else { whole(Kind::Line, httpd, scan) }
+        }
         (Verdict::Refused(message), _, _) => whole(Kind::RefusedByHttpd, message, "accepted"),
         (Verdict::Answers(_), Verdict::Refused(message), _)
         | (Verdict::Answers(_), _, Verdict::Refused(message)) => {
@@ -145,6 +150,12 @@ pub fn differences(judged: &Verdict, scanned: &Verdict, indexed: &Verdict) -> Ve
             found.collect()
         }
     }
+}
+
+/// Whether a refusal is about the line that httpd's is about, if that is about one.
+fn names_line_of(said: &str, httpd: &str) -> bool {
+    let number = httpd.strip_prefix("line ").and_then(|rest| rest.split_once(':'));
+    number.is_none_or(|(number, _)| said.contains(&format!("line {number}: ")))
 }
 
 fn same(one: &Result<Answer, String>, other: &Result<Answer, String>) -> bool {
@@ -198,6 +209,9 @@ mod tests {
         check(&answered(302), &refused, &refused, Some(Kind::RefusedByMilepost));
         check(&refused, &answered(302), &answered(302), Some(Kind::RefusedByHttpd));
         check(&refused, &refused, &refused, None);
+        let at = |line| Verdict::Refused(format!("line {line}: no"));
+        check(&at(3), &at(3), &at(3), None);
+        check(&at(3), &at(33), &at(33), Some(Kind::Line));
         let silent = Verdict::Answers(vec![Err("closed".to_owned())]);
         check(&silent, &answered(302), &answered(302), None);
     }

@@ -1,4 +1,4 @@
-//! What can answer cases: real httpd, milepost by scan, milepost by index.
+//! What can answer cases: real httpd, milepost by scan, by index and through a socket.
 
 use crate::answer::Answer;
 use crate::case::Case;
@@ -31,6 +31,9 @@ pub enum EngineError {
     /// No httpd, or one that does not run.
     #[error(transparent)]
     Httpd(#[from] crate::httpd::HttpdError),
+    /// The server does not serve what the engine loads; what it says of it.
+    #[error("milepost does not serve: {0}")]
+    Served(String),
     /// The files of the cases could not be written.
     #[error("cannot lay out the cases: {0}")]
     Stage(#[from] std::io::Error),

@@ -46,11 +46,11 @@ const MODULES: [&str; 12] = [
 const MODULES_IF_SHARED: [&str; 3] = ["unixd", "log_config", "version"];
 
 /// A configuration of a million lines loads within seconds; this is for a machine under load.
-const START_MAX: Duration = Duration::from_secs(60);
+pub(crate) const START_MAX: Duration = Duration::from_secs(60);
 /// How long a process may take to end before it is killed.
-const STOP_MAX: Duration = Duration::from_secs(2);
+pub(crate) const STOP_MAX: Duration = Duration::from_secs(2);
 /// Between two looks; a start takes about 5 ms.
-const LOOK_EVERY: Duration = Duration::from_millis(1);
+pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(1);
 
 /// An installed httpd.
 #[derive(Debug, Clone)]
@@ -159,6 +159,11 @@ impl Program {
         Ok(first.trim_start_matches("Server version: ").to_owned())
     }
 
+    /// Returns the directory of its modules.
+    pub fn modules(&self) -> &Path {
+        &self.modules
+    }
+
     /// Returns the `LoadModule` lines for the modules that redirect configurations use.
     pub fn load_modules(&self) -> String {
         let file = |module: &str| self.modules.join(format!("mod_{module}.so"));
@@ -265,25 +270,30 @@ impl Httpd {
 
 impl Drop for Httpd {
     fn drop(&mut self) {
-        // Once it has ended and been waited for, its id may be somebody else's.
-        if !self.is_alive() {
+        stop(&mut self.child);
+    }
+}
+
+/// Asks a process of ours to end, waits for it, and ends it if it does not.
+pub(crate) fn stop(child: &mut Child) {
+    // Once it has ended and been waited for, its id may be somebody else's.
+    if !matches!(child.try_wait(), Ok(None)) {
+        return;
+    }
+    let pid = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw);
+    if let Some(pid) = pid {
+        // It may end by itself at this moment; then there is nothing to stop.
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+    }
+    let asked = Instant::now();
+    while asked.elapsed() < STOP_MAX {
+        if !matches!(child.try_wait(), Ok(None)) {
             return;
         }
-        let pid = i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw);
-        if let Some(pid) = pid {
-            // It may end by itself at this moment; then there is nothing to stop.
-            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
-        }
-        let asked = Instant::now();
-        while asked.elapsed() < STOP_MAX {
-            if !matches!(self.child.try_wait(), Ok(None)) {
-                return;
-            }
-            std::thread::sleep(LOOK_EVERY);
-        }
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        std::thread::sleep(LOOK_EVERY);
     }
+    let _ = child.kill();
+    let _ = child.wait();
 }
 
 /// Returns a port that was free a moment ago on every address.

@@ -2,7 +2,7 @@
 //!
 //! A [`Case`] is a configuration, a tree of files, requests and the answers to them. An [`Engine`]
 //! answers cases: [`Judge`] is real httpd, [`Milepost`] is the engine of this workspace, by scan or
-//! by index. [`spec::run`] compares an engine with the corpus in `spec/`; [`bless`] writes the
+//! by index, and [`Served`] is its server, asked through a socket. [`spec::run`] compares an engine with the corpus in `spec/`; [`bless`] writes the
 //! corpus's expectations from real httpd.
 
 pub mod answer;
@@ -22,6 +22,7 @@ pub mod known;
 pub mod milepost;
 pub mod near;
 pub mod sample;
+pub mod served;
 pub mod shrink;
 pub mod spec;
 pub mod stage;
@@ -32,3 +33,4 @@ pub use case::{Ask, Case, Exchange, Scope};
 pub use engine::{Engine, Verdict};
 pub use judge::Judge;
 pub use milepost::Milepost;
+pub use served::Served;

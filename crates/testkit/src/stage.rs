@@ -33,6 +33,8 @@ pub struct Plot {
     address: Ipv4Addr,
     port: u16,
     scope: Scope,
+    /// Where the modules of httpd are.
+    modules: PathBuf,
 }
 
 impl Stage {
@@ -47,15 +49,20 @@ impl Stage {
         assert!(cases.len() <= CASES_MAX, "a stage holds at most {CASES_MAX} cases");
         let directory = Directory::new()?;
         let mut plots = Vec::with_capacity(cases.len());
+        // Cases that need no modules of their own do without an httpd.
+        let modules = Program::find().map(|program| program.modules().to_owned());
+        let modules = modules.unwrap_or_default();
         for (at, case) in cases.iter().enumerate() {
             let root = directory.path().join(format!("case{at}"));
             let (block, last) = (at / ADDRESSES_PER_BLOCK, at % ADDRESSES_PER_BLOCK + 1);
             let octet = |number| u8::try_from(number).expect("CASES_MAX keeps it below 256");
             let address = Ipv4Addr::new(127, 77, octet(block), octet(last));
-            let plot = Plot { root, address, port, scope: case.scope };
+            let scope = case.scope;
+            let plot = Plot { root, address, port, scope, modules: modules.clone() };
             plot.write(case)?;
             plots.push(plot);
         }
+        std::fs::write(directory.path().join("mime.types"), "text/html html\ntext/plain txt\n")?;
         Ok(Stage { directory, plots, port })
     }
 
@@ -80,7 +87,6 @@ impl Stage {
         for &at in which {
             writeln!(text, "Include \"{root}/case{at}/site.conf\"").expect("writes to a String");
         }
-        std::fs::write(self.path().join("mime.types"), "text/html html\ntext/plain txt\n")?;
         let path = self.path().join("httpd.conf");
         std::fs::write(&path, text)?;
         Ok(path)
@@ -111,9 +117,13 @@ impl Plot {
 
     /// Replaces the root, the address and the port in `bytes` by their placeholders.
     pub fn blank(&self, bytes: &[u8]) -> Vec<u8> {
-        self.placeholders().iter().fold(bytes.to_vec(), |bytes, (name, value)| {
-            replace(&bytes, value.as_bytes(), name.as_bytes())
-        })
+        let known = self.placeholders();
+        known
+            .iter()
+            .filter(|(_, value)| !value.is_empty())
+            .fold(bytes.to_vec(), |bytes, (name, value)| {
+                replace(&bytes, value.as_bytes(), name.as_bytes())
+            })
     }
 
     /// Writes the configuration of this case alone, without what only a process needs.
@@ -122,6 +132,8 @@ impl Plot {
     /// As the file system reports them.
     pub fn write_site_conf(&self, program: &Program) -> io::Result<PathBuf> {
         let mut text = common_directives(program, &self.root, self.port);
+        let stage = self.root.parent().unwrap_or(&self.root).display();
+        writeln!(text, "TypesConfig \"{stage}/mime.types\"").expect("as above");
         writeln!(text, "Include \"{}/site.conf\"", self.root.display()).expect("as above");
         let path = self.root.join("alone.conf");
         std::fs::write(&path, text)?;
@@ -129,11 +141,12 @@ impl Plot {
     }
 
     /// Longest values first, so that none is replaced inside another.
-    fn placeholders(&self) -> [(&'static str, String); 3] {
+    fn placeholders(&self) -> [(&'static str, String); 4] {
         [
             ("@ROOT@", self.root.display().to_string()),
             ("@ADDRESS@", self.address.to_string()),
             ("@PORT@", self.port.to_string()),
+            ("@MODULES@", self.modules.display().to_string()),
         ]
     }
 

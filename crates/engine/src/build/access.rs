@@ -1,7 +1,7 @@
 //! `Require` with its containers and `AuthMerging`; `Order`, `Allow`, `Deny`, `Satisfy`; `<Limit>`.
 //!
-//! Nobody can log in here, and no host name is looked up. What that closes is accepted with a warning; what
-//! it would open, a negation, is an error.
+//! Nobody can log in here, and no host name is looked up, but that a loopback address is `localhost`. Both is
+//! said in a warning.
 //!
 //! Source: httpd 2.4.71 `modules/aaa/mod_authz_core.c`, `add_authz_provider`, `add_authz_section`;
 //! `mod_authz_host.c`; `mod_access_compat.c`; `server/core.c`, `ap_limit_section`.
@@ -38,6 +38,28 @@ const USER_PROVIDERS: &[&[u8]] = &[
     b"ldap-attribute",
     b"ldap-filter",
     b"ldap-search",
+];
+
+/// Where a configuration says what is loaded, the modules that provide what can be required.
+const PROVIDER_MODULES: &[(&[&[u8]], &str)] = &[
+    (&[b"ip", b"host", b"local", b"forward-dns"], "mod_authz_host.c"),
+    (&[b"valid-user", b"user"], "mod_authz_user.c"),
+    (&[b"group"], "mod_authz_groupfile.c"),
+    (&[b"file-owner"], "mod_authz_owner.c"),
+    (&[b"file-group"], "mod_authz_owner.c"),
+    (&[b"dbm-group", b"dbm-file-group"], "mod_authz_dbm.c"),
+    (&[b"dbd-group", b"dbd-login", b"dbd-logout"], "mod_authz_dbd.c"),
+    (
+        &[
+            b"ldap-user",
+            b"ldap-group",
+            b"ldap-dn",
+            b"ldap-attribute",
+            b"ldap-filter",
+            b"ldap-search",
+        ],
+        "mod_authnz_ldap.c",
+    ),
 ];
 
 /// A container while its requirements are read.
@@ -99,6 +121,17 @@ impl Builder<'_> {
         negated: bool,
     ) -> Option<RequireTest> {
         let texts = || arguments.iter().map(|word| Box::from(&*word.text)).collect();
+        let module = PROVIDER_MODULES.iter().find(|(names, _)| names.contains(&&*provider.text));
+        if let Some((_, module)) = module
+            && !self.names.modules.has(module)
+        {
+            let finding = Finding::error(format!(
+                "nothing can be required of {}: {module} is not loaded",
+                show(&provider.text)
+            ));
+            self.report_at(directive, provider.at, provider.len, finding);
+            return None;
+        }
         let finding = match &*provider.text {
             b"all" => match arguments {
                 [word] if word.text.eq_ignore_ascii_case(b"granted") => {
@@ -124,15 +157,18 @@ impl Builder<'_> {
             b"ip" if arguments.is_empty() => Finding::error("`Require ip` needs an address"),
             b"ip" => return self.networks(directive, arguments).map(RequireTest::Networks),
             b"expr" => return self.require_expression(directive, provider),
-            b"host" | b"forward-dns" if negated => {
-                Finding::error("host names are not looked up, so this would let everybody in")
-                    .hint("name addresses: `Require not ip …`")
-            }
             b"host" | b"forward-dns" => {
-                let finding = Finding::warning("host names are not looked up: this never holds")
-                    .hint("name addresses: `Require ip …`");
-                self.report(directive, finding);
-                return Some(RequireTest::Denied);
+                let local = |word: &Word<'_>| word.text.eq_ignore_ascii_case(b"localhost");
+                if !arguments.iter().all(local) {
+                    let message = if negated {
+                        "host names are not looked up: this keeps nobody out"
+                    } else {
+                        "host names are not looked up: this never holds"
+                    };
+                    let hint = "name addresses: `Require ip …`";
+                    self.report(directive, Finding::warning(message).hint(hint));
+                }
+                return Some(RequireTest::Hosts(texts()));
             }
             name if USER_PROVIDERS.contains(&name) => {
                 let finding = Finding::warning("nobody can log in here: this never holds");
@@ -297,8 +333,10 @@ impl Builder<'_> {
         let text = words[0].text.to_ascii_lowercase();
         context.dir.config.access.auth_type = Some(match text.as_slice() {
             b"none" => AuthType::None,
-            b"basic" => AuthType::Basic,
-            _ => AuthType::Other,
+            b"basic" if self.names.modules.has("mod_auth_basic.c") => AuthType::Basic,
+            b"digest" if self.names.modules.has("mod_auth_digest.c") => AuthType::Other,
+            b"form" if self.names.modules.has("mod_auth_form.c") => AuthType::Other,
+            _ => AuthType::Unknown,
         });
     }
 
@@ -386,20 +424,26 @@ impl Builder<'_> {
         if let Some(network) = network(text) {
             return Some(Host::Network(network));
         }
-        let looks_like_address = text.iter().all(|byte| b"0123456789./".contains(byte));
-        let finding = if looks_like_address {
-            Finding::error(format!("{} is no address", show(text)))
-        } else if allow {
-            let finding = Finding::warning("host names are not looked up: this lets nobody in")
+        if text.starts_with(b"#") {
+            let finding = Finding::error("a comment needs a line of its own");
+            self.report_at(directive, word.at, word.len, finding);
+            return None;
+        }
+        let looks_like_address = text.contains(&b'/')
+            || text.contains(&b':')
+            || text.iter().all(|byte| b"0123456789.".contains(byte));
+        if looks_like_address {
+            let finding = Finding::error(format!("{} is no address", show(text)));
+            self.report_at(directive, word.at, word.len, finding);
+            return None;
+        }
+        if !text.eq_ignore_ascii_case(b"localhost") {
+            let whom = if allow { "lets nobody in" } else { "keeps nobody out" };
+            let finding = Finding::warning(format!("host names are not looked up: this {whom}"))
                 .hint("name addresses instead");
             self.report_at(directive, word.at, word.len, finding);
-            return Some(Host::Name);
-        } else {
-            Finding::error("host names are not looked up, so this would keep nobody out")
-                .hint("name addresses instead")
-        };
-        self.report_at(directive, word.at, word.len, finding);
-        None
+        }
+        Some(Host::Name(text.into()))
     }
 
     /// `Satisfy Any|All`
@@ -454,7 +498,11 @@ impl Builder<'_> {
     }
 
     /// Whether something stands in a section or a `.htaccess` file; an error otherwise.
-    fn section_only(&mut self, directive: &Directive<'_>, context: &Context<'_>) -> bool {
+    pub(super) fn section_only(
+        &mut self,
+        directive: &Directive<'_>,
+        context: &Context<'_>,
+    ) -> bool {
         if context.scope.is_server() {
             let place = match context.scope {
                 Scope::VirtualHost => "directly in a `<VirtualHost>`",
@@ -508,12 +556,13 @@ fn network(text: &[u8]) -> Option<Network> {
         return (bits <= most).then_some(Network { address, bits });
     }
     let parts: Vec<&str> = address.strip_suffix('.').unwrap_or(address).split('.').collect();
-    if bits.is_some() || parts.len() > 3 {
+    if bits.is_some() || parts.len() > 4 {
         return None;
     }
     let mut octets = [0_u8; 4];
     for (octet, part) in octets.iter_mut().zip(&parts) {
-        *octet = part.parse().ok()?;
+        // Zeros before a number do not matter, but a sign does.
+        *octet = part.parse().ok().filter(|_| part.starts_with(|c: char| c.is_ascii_digit()))?;
     }
     Some(Network { address: IpAddr::from(octets), bits: 8 * parts.len() as u8 })
 }

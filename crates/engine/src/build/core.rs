@@ -14,7 +14,7 @@ use milepost_syntax::Words;
 use super::report::{Finding, show};
 use super::{Builder, Context, Directive};
 use crate::outside::FileKind;
-use crate::program::{Override, Scope, ServerName};
+use crate::program::{Options, Override, Scope, ServerName};
 use crate::settings::{Listen, Settings};
 
 impl Builder<'_> {
@@ -31,17 +31,12 @@ impl Builder<'_> {
         }
     }
 
-    /// A module counts as loaded by its identifier and by its usual source file.
     pub(super) fn load_module(&mut self, directive: &Directive<'_>) {
-        let Some(words) = self.words(directive, 2, 2, "LoadModule name_module path/mod_name.so")
-        else {
-            return;
-        };
-        let identifier = words[0].text.to_vec();
-        if let Some(name) = identifier.strip_suffix(b"_module") {
-            self.names.modules.push([b"mod_", name, b".c"].concat());
+        if let Some(words) = self.words(directive, 2, 2, "LoadModule name_module path/mod_name.so")
+        {
+            self.names.modules.load(&words[0].text);
+            self.last_known = None;
         }
-        self.names.modules.push(identifier);
     }
 
     pub(super) fn listen(&mut self, directive: &Directive<'_>, context: &Context<'_>) {
@@ -303,38 +298,52 @@ impl Builder<'_> {
     pub(super) fn options(&mut self, directive: &Directive<'_>, context: &mut Context<'_>) {
         let words: Vec<_> = Words::new(directive.args).collect();
         let options = &mut context.dir.config.options;
-        let relative = |text: &[u8]| text.starts_with(b"+") || text.starts_with(b"-");
-        if !words.first().is_some_and(|word| relative(&word.text)) {
-            // A list without signs replaces what was set before.
-            options.follow_links = Some(false);
-            options.follow_owned_links = Some(false);
-            options.listing = Some(false);
-        }
-        let mut unknown = Vec::new();
+        // What is said of the signs; after `All` or `None` it starts over.
+        let mut relative = None;
+        let mut after_all = false;
         for word in &words {
             let text = word.text.to_ascii_lowercase();
-            let (on, name) = match text.split_first() {
-                Some((b'-', name)) => (false, name),
-                Some((b'+', name)) => (true, name),
-                _ => (true, text.as_slice()),
+            let (sign, name) = match text.split_first() {
+                Some((sign @ (b'-' | b'+'), name)) => (Some(*sign), name),
+                _ => (None, text.as_slice()),
             };
+            let is_all = matches!(name, b"all" | b"none");
+            if is_all && word.at != words[0].at {
+                let finding = Finding::error(format!("{} comes first", show(name)));
+                return self.report_at(directive, word.at, word.len, finding);
+            }
+            let fits = *relative.get_or_insert(sign.is_some()) == sign.is_some();
+            if !fits && !after_all {
+                let finding = Finding::error("some options have a sign, and some have none")
+                    .hint("write `+` or `-` before all of them, or before none");
+                return self.report_at(directive, word.at, word.len, finding);
+            }
+            if word.at == words[0].at && sign.is_none() {
+                // A list without signs replaces what was set before.
+                *options = Options::none();
+            }
+            after_all |= is_all;
+            let on = sign != Some(b'-');
             match name {
                 b"followsymlinks" => options.follow_links = Some(on),
                 b"symlinksifownermatch" => options.follow_owned_links = Some(on),
                 b"indexes" => options.listing = Some(on),
-                b"all" => {
-                    options.follow_links = Some(on);
-                    options.listing = Some(on);
+                b"multiviews" => options.multi_views = Some(on),
+                _ if is_all && sign.is_some() => {
+                    let finding = Finding::error(format!("{} takes no sign", show(name)));
+                    return self.report_at(directive, word.at, word.len, finding);
                 }
-                b"none" | b"execcgi" | b"includes" | b"includesnoexec" | b"multiviews"
-                | b"runscripts" => {}
-                _ => unknown.push((word.at, word.len, word.text.to_vec())),
+                b"all" => {
+                    options.follow_links = Some(true);
+                    options.listing = Some(true);
+                }
+                b"none" | b"execcgi" | b"includes" | b"includesnoexec" | b"runscripts" => {}
+                _ => {
+                    let finding = Finding::error(format!("unknown option {}", show(&word.text)))
+                        .hint("FollowSymLinks, SymLinksIfOwnerMatch, Indexes, MultiViews, ExecCGI, Includes, All or None");
+                    return self.report_at(directive, word.at, word.len, finding);
+                }
             }
-        }
-        for (at, len, text) in unknown {
-            let finding = Finding::error(format!("unknown option {}", show(&text)))
-                .hint("FollowSymLinks, SymLinksIfOwnerMatch, Indexes, MultiViews, ExecCGI, Includes, All or None");
-            self.report_at(directive, at, len, finding);
         }
     }
 

@@ -3,7 +3,7 @@
 use milepost_pcre::Case;
 use milepost_syntax::Words;
 
-use super::harmless::{self, Class};
+use super::known::{self, Args, Known, Place};
 use super::report::{Finding, show};
 use super::{Builder, Context, Directive, protocol, tls};
 
@@ -20,7 +20,10 @@ impl Builder<'_> {
         let Some(lower) = buffer.get_mut(..name.len()) else { return self.unknown(directive) };
         lower.copy_from_slice(name);
         lower.make_ascii_lowercase();
-        if !self.is_allowed(directive, lower) {
+        let Some(known) = self.look_up(lower) else {
+            return self.unknown_or_foreign(directive, lower);
+        };
+        if !self.may_stand(directive, known, context) {
             return;
         }
         if !self.fits_container(directive, lower) {
@@ -151,119 +154,85 @@ impl Builder<'_> {
             lower if protocol::is_directive(lower) => {
                 self.protocol_directive(lower, directive, context);
             }
-            lower if lower.starts_with(b"php_") && !self.loads_php() => self.unknown(directive),
-            lower if harmless::class(lower).is_some() => {
-                self.without_effect(directive, lower);
+            b"error" => self.report(directive, Finding::error(show(directive.args))),
+            _ if known.args == Args::Section => self.unknown(directive),
+            lower => {
+                if self.has_right_count(directive, known)
+                    && self.has_right_values(directive, lower)
+                    && !self.mime(directive, lower, context)
+                {
+                    self.without_effect(directive, lower);
+                }
             }
-            _ => self.unknown(directive),
         }
     }
 
-    /// Whether a `.htaccess` file may have the directive; an error otherwise, unless that is not fatal.
-    fn is_allowed(&mut self, directive: &Directive<'_>, lower: &[u8]) -> bool {
-        let Some(allowed) = self.allowed.clone() else { return true };
-        let class = match lower {
-            b"redirect"
-            | b"redirectmatch"
-            | b"redirectpermanent"
-            | b"redirecttemp"
-            | b"redirectrelative"
-            | b"aliaspreservepath"
-            | b"rewriterule"
-            | b"rewritecond"
-            | b"rewriteengine"
-            | b"rewritebase"
-            | b"rewriteoptions"
-            | b"errordocument"
-            | b"setenv"
-            | b"unsetenv"
-            | b"setenvif"
-            | b"setenvifnocase"
-            | b"browsermatch"
-            | b"browsermatchnocase"
-            | b"header"
-            | b"requestheader"
-            | b"acceptpathinfo"
-            | b"passenv" => allowed.file_info,
-            b"limitrequestbody" => true,
-            b"directoryindex"
-            | b"directoryindexredirect"
-            | b"directorycheckhandler"
-            | b"directoryslash"
-            | b"fallbackresource" => allowed.indexes,
-            b"options" | b"ssloptions" => allowed.options,
-            b"order" | b"allow" | b"deny" => allowed.limit,
-            b"require" | b"satisfy" | b"authmerging" | b"authtype" | b"authname"
-            | b"sslrequire" | b"sslrequiressl" => allowed.auth_config,
-            b"accessfilename"
-            | b"include"
-            | b"includeoptional"
-            | b"define"
-            | b"undefine"
-            | b"loadmodule"
-            | b"listen"
-            | b"serverroot"
-            | b"servername"
-            | b"serveralias"
-            | b"serveradmin"
-            | b"documentroot"
-            | b"alias"
-            | b"aliasmatch"
-            | b"scriptalias"
-            | b"scriptaliasmatch"
-            | b"rewritemap"
-            | b"dbdriver"
-            | b"dbdparams"
-            | b"dbdinitsql"
-            | b"dbdpreparesql"
-            | b"dbdpersist"
-            | b"dbdmin"
-            | b"dbdkeep"
-            | b"dbdmax"
-            | b"dbdexptime"
-            | b"allowoverride"
-            | b"allowoverridelist"
-            | b"keepalive"
-            | b"keepalivetimeout"
-            | b"maxkeepaliverequests"
-            | b"timeout"
-            | b"maxrequestworkers"
-            | b"maxclients"
-            | b"asyncrequestworkerfactor"
-            | b"gracefulshutdowntimeout"
-            | b"limitinternalrecursion"
-            | b"mergeslashes"
-            | b"allowencodedslashes"
-            | b"usecanonicalname"
-            | b"usecanonicalphysicalport"
-            | b"serverpath" => false,
-            lower if lower.starts_with(b"proxy") || lower == b"balancermember" => false,
-            lower => match harmless::class(lower) {
-                None => return true,
-                Some(Class::Server) => false,
-                Some(Class::FileInfo) => allowed.file_info,
-                Some(Class::Indexes) => allowed.indexes,
-                Some(Class::Options) => allowed.options,
-                Some(Class::AuthConfig) => allowed.auth_config,
-            },
+    /// Finds a directive, or a section by its name with `<`, if its module is loaded.
+    fn look_up(&mut self, lower: &[u8]) -> Option<&'static Known> {
+        let (known, is_there) = match self.last_known {
+            Some((known, is_there)) if known.name.as_bytes().eq_ignore_ascii_case(lower) => {
+                (known, is_there)
+            }
+            _ => {
+                let known = known::find(lower)?;
+                (known, self.names.modules.know(known))
+            }
         };
-        if class || allowed.names.iter().any(|name| **name == *lower) {
-            return true;
-        }
-        self.not_allowed(directive, show(directive.name), allowed.nonfatal.1);
-        false
+        self.last_known = Some((known, is_there));
+        is_there.then_some(known)
     }
 
-    /// Whether a `.htaccess` file may have the section. Any class will do; a list names it as `<Files`.
-    pub(super) fn is_section_allowed(&mut self, directive: &Directive<'_>, lower: &[u8]) -> bool {
-        let Some(allowed) = self.allowed.clone() else { return true };
-        let is_listed = |name: &[u8]| name.strip_prefix(b"<") == Some(lower);
-        if allowed.has_class() || allowed.names.iter().any(|name| is_listed(name)) {
-            return true;
+    /// `<IfDirective name>`
+    pub(super) fn has_directive(&mut self, name: &[u8]) -> bool {
+        let known = self.look_up(&name.to_ascii_lowercase());
+        known.is_some_and(|known| known.args != Args::Section)
+    }
+
+    /// `<IfSection name>`
+    pub(super) fn has_section(&mut self, name: &[u8]) -> bool {
+        self.look_up(&[b"<", &*name.to_ascii_lowercase()].concat()).is_some()
+    }
+
+    /// Whether a directive may stand where it stands; an error otherwise, unless that is not fatal.
+    fn may_stand(
+        &mut self,
+        directive: &Directive<'_>,
+        known: &Known,
+        context: &Context<'_>,
+    ) -> bool {
+        if let Some(allowed) = &self.allowed {
+            let is_allowed = known.is_allowed(allowed);
+            if !is_allowed {
+                let is_warning = allowed.nonfatal.1;
+                self.not_allowed(directive, show(directive.name), is_warning);
+            }
+            return is_allowed;
         }
-        let name = format!("`<{}`", String::from_utf8_lossy(directive.name));
-        self.not_allowed(directive, name, allowed.nonfatal.1);
-        false
+        match known.place {
+            Place::Server => self.server_only(directive, context),
+            Place::Section => self.section_only(directive, context),
+            Place::Anywhere => true,
+        }
+    }
+
+    /// Whether there is such a section, and a `.htaccess` file may have it: any class will do, and a list
+    /// names it as `<Files`.
+    pub(super) fn may_open(&mut self, directive: &Directive<'_>, lower: &[u8]) -> bool {
+        let Some(known) = self.look_up(&[b"<", lower].concat()) else {
+            let name = format!("`<{}>`", String::from_utf8_lossy(directive.name));
+            let finding = Finding::error(format!("unknown section {name}"));
+            let finding = self.hint_at_module(&[b"<", lower].concat(), finding);
+            self.report(directive, finding);
+            return false;
+        };
+        let Some(allowed) = &self.allowed else { return true };
+        let is_allowed = known.is_allowed(allowed);
+        if !is_allowed {
+            let is_warning = allowed.nonfatal.1;
+            let name = format!("`<{}`", String::from_utf8_lossy(directive.name));
+            self.not_allowed(directive, name, is_warning);
+        }
+        is_allowed
     }
 
     fn not_allowed(&mut self, directive: &Directive<'_>, name: String, is_warning: bool) {
@@ -275,31 +244,85 @@ impl Builder<'_> {
         );
     }
 
-    /// Whether a module of PHP is named by `LoadModule`: the only one whose directives sites write
-    /// without asking for it, and httpd refuses them then.
-    fn loads_php(&self) -> bool {
-        let php = |module: &Vec<u8>| module.starts_with(b"php") && module.ends_with(b"_module");
-        self.names.modules.iter().any(php)
-    }
-
-    /// Notes once that a directive is known and changes no answer.
+    /// Notes once that a directive is known and does nothing here.
     fn without_effect(&mut self, directive: &Directive<'_>, lower: &[u8]) {
         if !self.noted.iter().any(|noted| noted == lower) {
             self.noted.push(lower.to_vec());
-            let message = format!("{} is accepted and has no effect here", show(directive.name));
-            self.report(directive, Finding::note(message));
+            let name = show(directive.name);
+            let finding = if NOT_DONE.iter().any(|known| known.as_bytes() == lower) {
+                Finding::warning(format!("{name} changes answers in Apache, and is not done here"))
+            } else {
+                Finding::note(format!("{name} is accepted and has no effect here"))
+            };
+            self.report(directive, finding);
+        }
+    }
+
+    /// A directive that httpd does not have: another module's, or none.
+    fn unknown_or_foreign(&mut self, directive: &Directive<'_>, lower: &[u8]) {
+        match self.names.modules.foreign(lower) {
+            Some(_) => self.without_effect(directive, lower),
+            None => self.unknown(directive),
         }
     }
 
     pub(super) fn unknown(&mut self, directive: &Directive<'_>) {
-        let mut finding = Finding::error(format!("unknown directive {}", show(directive.name)));
-        if let Some(name) = nearest(directive.name) {
-            finding = finding.hint(format!("did you mean `{name}`?"));
-        }
+        let message = format!("unknown directive {}", show(directive.name));
         if self.allowed.as_ref().is_some_and(|allowed| allowed.nonfatal.0) {
-            finding = Finding::warning(format!("unknown directive {}", show(directive.name)));
+            return self.report(directive, Finding::warning(message));
         }
+        let lower = directive.name.to_ascii_lowercase();
+        let finding = self.hint_at_module(&lower, Finding::error(message));
         self.report(directive, finding);
+    }
+
+    /// Says what an unknown directive or section lacks: its module, or the right letters.
+    fn hint_at_module(&self, lower: &[u8], finding: Finding) -> Finding {
+        let Some(known) = known::find(lower).filter(|known| !known.modules.is_empty()) else {
+            return match nearest(lower) {
+                Some(name) => finding.hint(format!("did you mean `{name}`?")),
+                None => finding,
+            };
+        };
+        let module = known.modules.split(' ').next().unwrap_or_default();
+        finding.hint(format!(
+            "it belongs to {module}, which no `LoadModule` line loads; `<IfModule {module}>` around it \
+             leaves it out then"
+        ))
+    }
+
+    /// Whether a directive has as many arguments as it takes; an error otherwise.
+    fn has_right_count(&mut self, directive: &Directive<'_>, known: &Known) -> bool {
+        let name = known.name;
+        match known.args {
+            Args::Flag => self.flag(directive).is_some(),
+            Args::Count(1, 1) => self.words(directive, 1, 1, &format!("{name} value")).is_some(),
+            Args::Count(least, most) => {
+                let usage = match (least, most) {
+                    (2, 2) => format!("{name} one other"),
+                    (3, 3) => format!("{name} one other third"),
+                    (1, usize::MAX) => format!("{name} one other…"),
+                    (_, usize::MAX) => format!("{name} one other third…"),
+                    (least, most) => {
+                        format!("{name}` with {least} to {most} arguments: `{name} one")
+                    }
+                };
+                self.words(directive, least, most, &usage).is_some()
+            }
+            Args::OneOrThree => {
+                let usage = format!("{name} one` or `{name} one other third");
+                self.words(directive, 1, 3, &usage).is_some_and(|words| {
+                    let fits = words.len() != 2;
+                    if !fits {
+                        let finding =
+                            Finding::error(format!("`{name}` takes one argument or three"));
+                        self.report(directive, finding.hint(format!("write `{usage}`")));
+                    }
+                    fits
+                })
+            }
+            Args::Line | Args::Section => true,
+        }
     }
 
     /// The words of a directive that takes between `least` and `most`; an error otherwise.
@@ -352,190 +375,36 @@ impl Builder<'_> {
     }
 }
 
-/// All names that mean something here, for the nearest-name hint.
-const DONE: &[&str] = &[
-    "Redirect",
-    "RedirectMatch",
-    "RedirectPermanent",
-    "RedirectTemp",
-    "RedirectRelative",
-    "RewriteRule",
-    "RewriteCond",
-    "RewriteEngine",
-    "RewriteBase",
-    "RewriteMap",
-    "DBDriver",
-    "DBDParams",
-    "DBDInitSQL",
-    "DBDPrepareSQL",
-    "DBDPersist",
-    "RewriteOptions",
-    "Alias",
-    "AliasMatch",
-    "ScriptAlias",
-    "ScriptAliasMatch",
-    "AliasPreservePath",
-    "Require",
-    "AuthMerging",
-    "AuthType",
-    "AuthName",
-    "Satisfy",
-    "Order",
-    "Allow",
-    "Deny",
-    "Include",
-    "IncludeOptional",
-    "Define",
-    "UnDefine",
-    "Use",
-    "UndefMacro",
-    "AccessFileName",
-    "LoadModule",
-    "Listen",
-    "ServerRoot",
-    "ServerName",
-    "ServerAlias",
-    "ServerAdmin",
-    "DocumentRoot",
-    "UseCanonicalName",
-    "UseCanonicalPhysicalPort",
-    "ServerPath",
-    "MergeSlashes",
-    "AllowEncodedSlashes",
-    "AcceptPathInfo",
-    "LimitInternalRecursion",
-    "Options",
-    "AllowOverride",
-    "AllowOverrideList",
-    "DirectoryIndex",
-    "DirectoryIndexRedirect",
-    "DirectoryCheckHandler",
-    "FallbackResource",
-    "DirectorySlash",
-    "KeepAlive",
-    "KeepAliveTimeout",
-    "MaxKeepAliveRequests",
-    "Timeout",
-    "LimitRequestLine",
-    "LimitRequestFields",
-    "LimitRequestFieldSize",
-    "LimitRequestBody",
-    "ListenBacklog",
-    "MaxRequestWorkers",
-    "MaxClients",
-    "AsyncRequestWorkerFactor",
-    "GracefulShutdownTimeout",
-    "PidFile",
-    "User",
-    "Group",
-    "RequestReadTimeout",
-    "LogFormat",
-    "CustomLog",
-    "GlobalLog",
-    "TransferLog",
-    "ErrorLog",
-    "Protocols",
-    "ProtocolsHonorOrder",
-    "H2Direct",
-    "H2MaxSessionStreams",
-    "H2WindowSize",
-    "SSLCACertificateFile",
-    "SSLCACertificatePath",
-    "SSLCADNRequestFile",
-    "SSLCADNRequestPath",
-    "SSLCARevocationCheck",
-    "SSLCARevocationFile",
-    "SSLCARevocationPath",
-    "SSLCertificateChainFile",
-    "SSLCertificateFile",
-    "SSLCertificateKeyFile",
-    "SSLCipherSuite",
-    "SSLCompression",
-    "SSLEngine",
-    "SSLFIPS",
-    "SSLHonorCipherOrder",
-    "SSLInsecureRenegotiation",
-    "SSLOCSPEnable",
-    "SSLOpenSSLConfCmd",
-    "SSLOptions",
-    "SSLProtocol",
-    "SSLRequire",
-    "SSLRequireSSL",
-    "SSLSessionCache",
-    "SSLSessionCacheTimeout",
-    "SSLSessionTicketKeyFile",
-    "SSLSessionTickets",
-    "SSLStrictSNIVHostCheck",
-    "SSLUserName",
-    "SSLUseStapling",
-    "SSLVerifyClient",
-    "SSLVerifyDepth",
-    "SSLVHostSNIPolicy",
-    "ProxyPass",
-    "ProxyPassMatch",
-    "ProxyPassReverse",
-    "ProxyPassReverseCookieDomain",
-    "ProxyPassReverseCookiePath",
-    "ProxyPassInherit",
-    "ProxyPassInterpolateEnv",
-    "ProxyPreserveHost",
-    "ProxyAddHeaders",
-    "ProxyErrorOverride",
-    "ProxyRequests",
-    "ProxyTimeout",
-    "ProxyVia",
-    "ProxySet",
-    "BalancerMember",
-    "ProxyRemote",
-    "ProxyRemoteMatch",
-    "ProxySourceAddress",
+/// Directives, in lower case, that change answers in httpd and are only read here.
+const NOT_DONE: &[&str] = &[
+    "allowmethods",
+    "authbasicfake",
+    "authzsendforbiddenonfailure",
+    "checkspelling",
+    "dav",
+    "luahookaccesschecker",
+    "luahookauthchecker",
+    "luahookcheckuserid",
+    "luahookfixups",
+    "luahookmaptostorage",
+    "luahooktranslatename",
+    "luamaphandler",
+    "luaquickhandler",
+    "remoteipheader",
+    "script",
+    "userdir",
+    "virtualdocumentroot",
+    "virtualdocumentrootip",
+    "virtualscriptalias",
+    "virtualscriptaliasip",
 ];
 
-/// All sections, which `<IfSection>` asks for.
-const SECTIONS: &[&str] = &[
-    "VirtualHost",
-    "Directory",
-    "DirectoryMatch",
-    "Location",
-    "LocationMatch",
-    "Files",
-    "FilesMatch",
-    "Proxy",
-    "ProxyMatch",
-    "Limit",
-    "LimitExcept",
-    "RequireAll",
-    "RequireAny",
-    "RequireNone",
-    "If",
-    "ElseIf",
-    "Else",
-    "IfModule",
-    "IfDefine",
-    "IfVersion",
-    "IfFile",
-    "IfDirective",
-    "IfSection",
-    "Macro",
-];
-
-/// Whether there is a directive with this name, in any case.
-pub(super) fn is_directive(name: &[u8]) -> bool {
-    DONE.iter().any(|known| known.as_bytes().eq_ignore_ascii_case(name))
-        || harmless::class(&name.to_ascii_lowercase()).is_some()
-}
-
-/// Whether there is a section with this name, in any case.
-pub(super) fn is_section(name: &[u8]) -> bool {
-    SECTIONS.iter().any(|known| known.as_bytes().eq_ignore_ascii_case(name))
-}
-
-/// The known name that is nearest to `name`, if one is near.
+/// The known name that is nearest to `name`, in lower case, if one is near.
 fn nearest(name: &[u8]) -> Option<&'static str> {
-    let name = String::from_utf8_lossy(name).to_lowercase();
-    let distance = |known: &&&str| edit_distance(&name, &known.to_lowercase());
-    let found = DONE.iter().chain(SECTIONS).min_by_key(distance)?;
-    (distance(&found) <= 1 + name.len() / 5).then_some(*found)
+    let name = String::from_utf8_lossy(name);
+    let distance = |known: &Known| edit_distance(&name, &known.name.to_lowercase());
+    let found = known::entries().min_by_key(distance)?;
+    (distance(&found) <= 1 + name.len() / 5).then_some(found.name)
 }
 
 /// Insertions, removals and replacements from `a` to `b`.

@@ -49,9 +49,8 @@ impl Builder<'_> {
 
     /// What expressions may say here.
     pub(super) fn dialect(&self) -> Dialect {
-        let tls: [&[u8]; 2] = [b"ssl_module", b"mod_ssl.c"];
-        let has_tls = self.names.modules.iter().any(|module| tls.contains(&module.as_slice()));
-        let has_tls = has_tls || self.servers.iter().any(|server| server.tls.is_said());
+        let has_tls = self.names.modules.is_named("mod_ssl.c")
+            || self.servers.iter().any(|server| server.tls.is_said());
         Dialect { restricted: self.allowed.is_some(), tls: has_tls }
     }
 

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use milepost_pcre::{Case, Matcher, Regex};
-use milepost_syntax::{FaultKind, Kind, Node, Tree, Words};
+use milepost_syntax::{FaultKind, Kind, Node, Text, Tree, Words};
 
 use super::report::{Finding, show};
-use super::{Builder, Context, DirDraft, Directive, bytes_to_path, directives, path_to_bytes};
+use super::{Builder, Context, DirDraft, Directive, bytes_to_path, path_to_bytes};
 use crate::decision::Place;
 use crate::outside::FileKind;
 use crate::program::Scope;
@@ -27,7 +27,13 @@ struct Walk<'t> {
     file: u32,
     tree: &'t Tree,
     nodes: &'t [Node],
+    /// Where the names of conditions stand that are not closed.
+    unclosed: Vec<usize>,
 }
+
+/// Sections that leave out what is in them, or are as if they were not there.
+const CONDITIONS: [&[u8]; 6] =
+    [b"IfModule", b"IfDefine", b"IfFile", b"IfVersion", b"IfDirective", b"IfSection"];
 
 impl Builder<'_> {
     /// Reads the main configuration file.
@@ -61,6 +67,13 @@ impl Builder<'_> {
         let nodes = tree.take_nodes();
         let tree = Arc::new(tree);
         let file = self.pool.add_file(path.to_owned(), Arc::clone(&tree));
+        // A condition that holds may stay open until the end of the file.
+        let is_condition = |name: Text| {
+            CONDITIONS.iter().any(|known| tree.bytes(name).eq_ignore_ascii_case(known))
+        };
+        let (open, faults): (Vec<_>, Vec<_>) = faults
+            .into_iter()
+            .partition(|fault| fault.kind == FaultKind::Unclosed && is_condition(fault.text));
         for fault in faults {
             let place = Place { file, offset: fault.text.at() as u32 };
             let name = show(tree.bytes(fault.text));
@@ -87,7 +100,8 @@ impl Builder<'_> {
             };
             self.report_place(place, fault.text.len(), finding);
         }
-        let walk = Walk { file, tree: &tree, nodes: &nodes };
+        let unclosed = open.iter().map(|fault| fault.text.at()).collect();
+        let walk = Walk { file, tree: &tree, nodes: &nodes, unclosed };
         self.walk(&walk, 0..nodes.len(), context);
     }
 
@@ -132,11 +146,11 @@ impl Builder<'_> {
         context: &mut Context<'_>,
     ) {
         let name = directive.name.to_ascii_lowercase();
-        if !self.is_section_allowed(directive, &name) {
+        if !self.may_open(directive, &name) {
             return;
         }
         let counts = match name.as_slice() {
-            b"ifmodule" => self.holds(directive, |builder, name| builder.has_module(name)),
+            b"ifmodule" => self.holds(directive, |builder, name| builder.names.modules.holds(name)),
             b"ifdefine" => {
                 self.holds(directive, |builder, name| builder.names.defines.contains_key(name))
             }
@@ -145,8 +159,8 @@ impl Builder<'_> {
                 builder.outside.kind(&path) != FileKind::Missing
             }),
             b"ifversion" => self.version_holds(directive),
-            b"ifdirective" => self.holds(directive, |_, name| directives::is_directive(name)),
-            b"ifsection" => self.holds(directive, |_, name| directives::is_section(name)),
+            b"ifdirective" => self.holds(directive, |builder, name| builder.has_directive(name)),
+            b"ifsection" => self.holds(directive, |builder, name| builder.has_section(name)),
             b"macro" => return self.define_macro(directive, text_of(walk, inner)),
             _ => {
                 let walk_inner = |builder: &mut Self, context: &mut Context<'_>| {
@@ -157,11 +171,28 @@ impl Builder<'_> {
             }
         };
         if counts {
+            let end = walk.nodes.get(inner.end).filter(|node| node.kind == Kind::Close);
             self.walk(walk, inner, context);
+            // httpd does not take such a line for the end of what it is reading.
+            if let Some(end) = end.filter(|end| !end.args.is_empty()) {
+                let place = Place { file: walk.file, offset: end.name.at() as u32 };
+                let finding = Finding::error("text after the end of a section")
+                    .hint("a comment needs a line of its own");
+                self.report_place(place, end.name.len(), finding);
+            }
+        } else if walk.unclosed.contains(&(directive.place.offset as usize)) {
+            let name = String::from_utf8_lossy(directive.name);
+            let finding = Finding::error(format!("section `<{name}>` is not closed"))
+                .hint(format!("end it with `</{name}>`"));
+            self.report(directive, finding);
         }
     }
 
-    fn holds(&mut self, directive: &Directive<'_>, test: impl Fn(&Self, &[u8]) -> bool) -> bool {
+    fn holds(
+        &mut self,
+        directive: &Directive<'_>,
+        test: impl Fn(&mut Self, &[u8]) -> bool,
+    ) -> bool {
         let Some(word) = Words::new(directive.args).next() else {
             self.report(directive, Finding::error("the section needs an argument"));
             return false;
@@ -171,34 +202,6 @@ impl Builder<'_> {
             Some(name) => !Words::new(name).next().is_some_and(|name| test(self, &name.text)),
             None => test(self, &word.text),
         }
-    }
-
-    /// Whether a module counts as loaded: what we do ourselves, and what `LoadModule` named.
-    fn has_module(&self, name: &[u8]) -> bool {
-        /// Modules whose work milepost does, by source file and by identifier.
-        const OURS: &[&[u8]] = &[
-            b"core.c",
-            b"core_module",
-            b"http_core.c",
-            b"http_module",
-            b"mod_so.c",
-            b"so_module",
-            b"mod_alias.c",
-            b"alias_module",
-            b"mod_rewrite.c",
-            b"rewrite_module",
-            b"mod_dir.c",
-            b"dir_module",
-            b"mod_version.c",
-            b"version_module",
-            b"mod_authz_core.c",
-            b"authz_core_module",
-            b"mod_authz_host.c",
-            b"authz_host_module",
-            b"mod_access_compat.c",
-            b"access_compat_module",
-        ];
-        OURS.contains(&name) || self.names.modules.iter().any(|module| module == name)
     }
 
     /// `<IfVersion [[!]operator] version>`
@@ -411,7 +414,8 @@ fn text_of(walk: &Walk<'_>, range: std::ops::Range<usize>) -> Vec<u8> {
         };
         text.extend_from_slice(open);
         text.extend_from_slice(walk.tree.bytes(node.name));
-        if !node.args.is_empty() {
+        // What follows an end is its own affair.
+        if !node.args.is_empty() && node.kind != Kind::Close {
             text.push(b' ');
             text.extend_from_slice(walk.tree.bytes(node.args));
         }

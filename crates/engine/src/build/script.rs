@@ -9,7 +9,7 @@ use super::report::Finding;
 use super::{Builder, Context, Directive};
 
 /// The modules that run scripts, as `LoadModule` names them.
-const SCRIPT_MODULES: &[&[u8]] = &[b"cgi_module", b"cgid_module"];
+const SCRIPT_MODULES: &[&str] = &["cgi_module", "cgid_module"];
 
 impl Builder<'_> {
     /// Adds an alias by `add`, and refuses what is below it if it would be scripts.
@@ -19,9 +19,9 @@ impl Builder<'_> {
         context: &mut Context<'c>,
         add: fn(&mut Self, &Directive<'_>, &mut Context<'c>),
     ) {
-        let loaded = &self.names.modules;
-        let runs_scripts = loaded.is_empty()
-            || loaded.iter().any(|module| SCRIPT_MODULES.contains(&module.as_slice()));
+        let modules = &self.names.modules;
+        let runs_scripts =
+            !modules.are_named() || SCRIPT_MODULES.iter().any(|module| modules.is_named(module));
         if !runs_scripts {
             return add(self, directive, context);
         }

@@ -46,8 +46,9 @@ impl Builder<'_> {
             b"files" | b"filesmatch" => Scope::Files,
             b"proxy" | b"proxymatch" => Scope::Proxy,
             _ => {
-                let finding = Finding::error(format!("unknown section {}", show(directive.name)));
-                return self.report(directive, finding);
+                let name = String::from_utf8_lossy(directive.name).into_owned();
+                let message = format!("`<{name}>` is not done here: what is in it is left out");
+                return self.report(directive, Finding::warning(message));
             }
         };
         let outer_fits = context.scope.is_server()

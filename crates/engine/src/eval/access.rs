@@ -71,6 +71,9 @@ impl Run<'_> {
         match verdict {
             Verdict::Granted => Ok(()),
             Verdict::NoUser if !has_type => Err(End::Status(500)),
+            // Nobody can ask for a user, or not without saying what for.
+            Verdict::NoUser if access.auth_type == Some(AuthType::Unknown) => Err(End::Status(500)),
+            Verdict::NoUser if access.realm.is_none() => Err(End::Status(500)),
             Verdict::NoUser => {
                 if access.auth_type == Some(AuthType::Basic) {
                     let realm = access.realm.as_deref().unwrap_or_default();
@@ -145,6 +148,7 @@ impl Run<'_> {
             RequireTest::Networks(networks) => {
                 networks.iter().any(|network| network.contains(remote))
             }
+            RequireTest::Hosts(names) => names.iter().any(|name| self.is_from(name)),
             RequireTest::Local => remote.to_canonical().is_loopback() || remote == local,
             RequireTest::Method(names) => {
                 let method = if method == b"HEAD" { b"GET" } else { method };
@@ -169,6 +173,13 @@ impl Run<'_> {
         if holds { Verdict::Granted } else { Verdict::Denied }
     }
 
+    /// Whether the client's host has a name, or one that ends in it after a dot. Only that of this machine is
+    /// known.
+    fn is_from(&self, name: &[u8]) -> bool {
+        self.request.remote.ip().to_canonical().is_loopback()
+            && name.eq_ignore_ascii_case(b"localhost")
+    }
+
     fn hosts_pass(&self, hop: &Hop, rules: &HostRules, method: &[u8]) -> bool {
         let is_in = |hosts: &[(Methods, Host)]| {
             let mut hosts = hosts.iter().filter(|(methods, _)| methods.contain(method));
@@ -176,7 +187,7 @@ impl Run<'_> {
                 Host::All => true,
                 Host::Network(network) => network.contains(self.request.remote.ip()),
                 Host::Env { name, set } => hop.env.get(name).is_some() == *set,
-                Host::Name => false,
+                Host::Name(name) => self.is_from(name),
             })
         };
         let (allowed, denied) = (is_in(&rules.allow), is_in(&rules.deny));

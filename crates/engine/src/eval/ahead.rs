@@ -76,7 +76,10 @@ impl Run<'_> {
         self.work.answer = answer;
         self.rule = rule;
         let status = match end {
-            None | Some(End::File | End::Proxy | End::Options | End::Server | End::Internal) => 200,
+            None
+            | Some(
+                End::File | End::Page | End::Proxy | End::Options | End::Server | End::Internal,
+            ) => 200,
             Some(End::Redirect(status) | End::Status(status)) => status,
         };
         Some((sub, status))

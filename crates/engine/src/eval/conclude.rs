@@ -40,6 +40,8 @@ pub(super) enum Answer {
     Proxy(u16),
     /// That answer, with its fields.
     Passed(u16),
+    /// The page in `Work::answer`, made for this request.
+    Page(u16),
     /// The methods of the target.
     Options,
     /// `OPTIONS *`
@@ -67,6 +69,7 @@ impl Run<'_> {
                 End::Internal => self.internal_redirect(hop, Why::Rewritten),
                 End::File => return Answer::File(hop.status),
                 End::Proxy => return Answer::Proxy(hop.status),
+                End::Page => return Answer::Page(hop.status),
                 End::Options => return Answer::Options,
                 End::Server => return Answer::Server,
                 // Most redirects: nobody looks at their fields, nor has a document for them.
@@ -197,7 +200,7 @@ impl Run<'_> {
             // The fields come with the answer; see `Run::finish_proxied`.
             Answer::Proxy(_) | Answer::Passed(_) => return answer,
             Answer::Server => {}
-            Answer::File(_) | Answer::Options => {
+            Answer::File(_) | Answer::Page(_) | Answer::Options => {
                 if answer == Answer::Options {
                     hop.fields.set(b"Allow", ALLOWED);
                 }

@@ -5,6 +5,7 @@
 
 use milepost_http::path;
 
+use super::handler::handler;
 use super::{Config, End, Hop, Run, target};
 use crate::outside::FileKind;
 use crate::trace::Event;
@@ -33,6 +34,11 @@ impl Run<'_> {
             }
             Some(FileKind::Directory) => self.find_index(hop, config),
             Some(FileKind::Missing) => {
+                // Whoever handles such files will know what to do without one.
+                let mime = config.get().mime.as_deref();
+                if mime.is_some_and(|mime| handler(mime, hop).is_some()) {
+                    return None;
+                }
                 let fallback = config.get().fallback.as_deref().filter(|name| !name.is_empty())?;
                 match self.look_at(hop, fallback) {
                     Found::End(End::Status(404), _) | Found::Nothing => None,
@@ -67,14 +73,13 @@ impl Run<'_> {
         Some(End::Redirect(301))
     }
 
-    /// Tries the names of `DirectoryIndex`, and the fallback after them.
+    /// Tries the names of `DirectoryIndex`. One that is not there is looked for by its own fallback.
     fn find_index(&mut self, hop: &mut Hop, config: &Config<'_>) -> Option<End> {
         let config = config.get();
         let mut refused = None;
         let count = config.index.as_ref().map_or(1, |names| names.len());
-        let fallback = config.fallback.as_deref().filter(|name| count > 0 && !name.is_empty());
         let index = (0..count).map(|at| config.index.as_ref().map_or(INDEX, |names| &names[at]));
-        for name in index.chain(fallback) {
+        for name in index {
             match self.look_at(hop, name) {
                 Found::Nothing | Found::End(End::Status(404), _) => {}
                 Found::End(End::Status(status), _) => refused = Some(End::Status(status)),
@@ -138,16 +143,8 @@ impl Run<'_> {
                 self.work.answer = answer;
                 redirect.map(End::Redirect)
             }
-            Found::File(mut sub) => {
-                // Its own fields and variables come before those of the request.
-                std::mem::swap(hop, &mut sub);
-                hop.env.overlay_below(&sub.env);
-                hop.fields.overlay_below(&sub.fields);
-                hop.notes.overlay_below(&sub.notes);
-                hop.status = sub.status;
-                hop.subrequest = sub.subrequest;
-                hop.as_get = sub.as_get;
-                hop.rewriting_ended = sub.rewriting_ended;
+            Found::File(sub) => {
+                self.become_subrequest(hop, sub);
                 None
             }
             Found::Rewritten(sub) => {
@@ -161,5 +158,20 @@ impl Run<'_> {
                 Some(end)
             }
         }
+    }
+
+    /// Lets the request be what a subrequest of it has become.
+    ///
+    /// Source: httpd 2.4.71 `modules/http/http_request.c`, `ap_internal_fast_redirect`.
+    pub(super) fn become_subrequest(&mut self, hop: &mut Hop, mut sub: Box<Hop>) {
+        // Its own fields and variables come before those of the request.
+        std::mem::swap(hop, &mut sub);
+        hop.env.overlay_below(&sub.env);
+        hop.fields.overlay_below(&sub.fields);
+        hop.notes.overlay_below(&sub.notes);
+        hop.status = sub.status;
+        hop.subrequest = sub.subrequest;
+        hop.as_get = sub.as_get;
+        hop.rewriting_ended = sub.rewriting_ended;
     }
 }

@@ -148,8 +148,11 @@ static IS_PLAIN: [bool; 256] = {
     table
 };
 
-/// Splits a path at its first `?`.
+/// Splits the target of an internal redirect or a subrequest at its first `?`. What follows a `#` goes.
+///
+/// Source: httpd 2.4.71 `server/protocol.c`, `ap_parse_uri`; apr-util `uri/apr_uri.c`, `apr_uri_parse`.
 pub(super) fn split_query(target: &[u8]) -> (&[u8], Option<&[u8]>) {
+    let target = &target[..memchr::memchr(b'#', target).unwrap_or(target.len())];
     match memchr::memchr(b'?', target) {
         Some(at) => (&target[..at], Some(&target[at + 1..])),
         None => (target, None),

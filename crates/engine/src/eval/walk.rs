@@ -2,6 +2,7 @@
 //!
 //! Source: httpd 2.4.71 `server/request.c`, `ap_directory_walk`, `ap_file_walk`, `ap_location_walk`.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use milepost_pcre::{Captures, Case};
@@ -223,9 +224,7 @@ impl<'r> Run<'r> {
     }
 
     fn add_files(&mut self, hop: &mut Hop) {
-        if hop.kind == Some(FileKind::Directory) {
-            return;
-        }
+        // A directory has a name as well, unless a slash follows it.
         let config = self.merged();
         let start = memchr::memrchr(b'/', &hop.filename).map_or(0, |slash| slash + 1);
         let name = &hop.filename[start..];
@@ -250,12 +249,20 @@ impl<'r> Run<'r> {
 
     fn add_locations(&mut self, hop: &mut Hop) {
         let pool = &self.program.pool;
+        // Where runs of slashes are kept, they still count as one here.
+        let merged: Cow<'_, [u8]> = match memchr::memmem::find(&hop.uri, b"//") {
+            Some(_) if hop.uri.starts_with(b"/") => {
+                let mut last = 0;
+                let is_new =
+                    |byte: &u8| !(std::mem::replace(&mut last, *byte) == b'/' && *byte == b'/');
+                Cow::Owned(hop.uri.iter().copied().filter(is_new).collect())
+            }
+            _ => Cow::Borrowed(&hop.uri),
+        };
         for (section, number) in self.server.locations.iter().zip(0..) {
             let covers = match &section.value.matcher {
-                SectionMatcher::Path(path) => covers_location(pool.get(*path), &hop.uri),
-                SectionMatcher::Wildcard(pattern) => {
-                    wildcard::matches(pool.get(*pattern), &hop.uri)
-                }
+                SectionMatcher::Path(path) => covers_location(pool.get(*path), &merged),
+                SectionMatcher::Wildcard(pattern) => wildcard::matches(pool.get(*pattern), &merged),
                 SectionMatcher::Regex(pattern) => {
                     let found = pattern.find(pool, &hop.uri, &mut self.work.matcher);
                     let found = found.unwrap_or(None);
@@ -358,7 +365,9 @@ fn set_groups(section: &Section, subject: &[u8], captures: &Captures, env: &mut 
     }
 }
 
-/// `<Location /p>`: whole segments, unless it ends in a slash. Runs of slashes count as one.
+/// `<Location /p>`: whole segments, unless it ends in a slash.
 fn covers_location(location: &[u8], uri: &[u8]) -> bool {
-    location == b"/" || super::alias::covers(location, uri) > 0
+    uri.strip_prefix(location).is_some_and(|rest| {
+        location.is_empty() || location.ends_with(b"/") || matches!(rest.first(), None | Some(b'/'))
+    })
 }

@@ -50,6 +50,8 @@ pub(crate) enum AuthType {
     None,
     Basic,
     Other,
+    /// Nobody knows how to do it.
+    Unknown,
 }
 
 /// A `Require`, or a container of several.
@@ -77,8 +79,10 @@ pub(crate) enum RequireKind {
 pub(crate) enum RequireTest {
     /// `all granted`
     Granted,
-    /// `all denied`; or a host name, of which nothing is known.
+    /// `all denied`
     Denied,
+    /// `host …`, `forward-dns …`
+    Hosts(Vec<Box<[u8]>>),
     /// `ip …`
     Networks(Vec<Network>),
     /// `local`
@@ -133,8 +137,8 @@ pub(crate) enum Host {
         name: Box<[u8]>,
         set: bool,
     },
-    /// A host name: nobody's, since none is looked up.
-    Name,
+    /// A host name, or the end of one.
+    Name(Box<[u8]>),
 }
 
 /// The methods that `<Limit>` and `<LimitExcept>` leave.

@@ -9,7 +9,7 @@ use milepost_http::path::EncodedSlashes;
 
 use crate::pool::Pool;
 use crate::program::{
-    Access, AliasList, Edits, EnvRules, ErrorDocument, FixedEnv, IfSection, Part, ProxyDir,
+    Access, AliasList, Edits, EnvRules, ErrorDocument, FixedEnv, IfSection, Mime, Part, ProxyDir,
     RewriteList, RewriteOptions, Section, SectionAlias, SectionPass, SectionRedirect,
 };
 
@@ -63,6 +63,8 @@ pub(crate) struct DirConfig {
     pub(crate) pass: Option<Part<SectionPass>>,
     /// What is said about proxied requests.
     pub(crate) proxy: ProxyDir,
+    /// Handlers and extensions.
+    pub(crate) mime: Option<Arc<Mime>>,
 }
 
 /// What a section says about mod_rewrite; only sections with one of its directives have it.
@@ -130,9 +132,21 @@ pub(crate) struct Options {
     pub(crate) follow_owned_links: Option<bool>,
     /// `Indexes`
     pub(crate) listing: Option<bool>,
+    /// `MultiViews`
+    pub(crate) multi_views: Option<bool>,
 }
 
 impl Options {
+    /// All of them off, as before a list without signs.
+    pub(crate) fn none() -> Options {
+        Options {
+            follow_links: Some(false),
+            follow_owned_links: Some(false),
+            listing: Some(false),
+            multi_views: Some(false),
+        }
+    }
+
     /// Whether a symbolic link may be followed. Apache's default is `FollowSymLinks`.
     pub(crate) fn follows_links(&self) -> bool {
         self.follow_links.unwrap_or(true) || self.follow_owned_links.unwrap_or(false)
@@ -153,6 +167,7 @@ impl Options {
         self.follow_links = over.follow_links.or(self.follow_links);
         self.follow_owned_links = over.follow_owned_links.or(self.follow_owned_links);
         self.listing = over.listing.or(self.listing);
+        self.multi_views = over.multi_views.or(self.multi_views);
     }
 }
 
@@ -219,6 +234,11 @@ impl DirConfig {
             self.pass.clone_from(&over.pass);
         }
         self.proxy.merge(&over.proxy);
+        match (&mut self.mime, &over.mime) {
+            (_, None) => {}
+            (None, over) => self.mime.clone_from(over),
+            (Some(base), Some(over)) => Arc::make_mut(base).merge(over),
+        }
     }
 }
 

@@ -1,0 +1,102 @@
+//! `SetHandler`, `AddHandler` and the other directives about extensions; `Action`, `IndexIgnore`,
+//! `LanguagePriority`, `MultiviewsMatch`, `TypesConfig`.
+//!
+//! Source: httpd 2.4.71 `modules/http/mod_mime.c`, `add_extension_info`, `remove_extension_info`,
+//! `multiviews_match`; `server/core.c`, `set_sethandler`; `modules/mappers/mod_actions.c`, `add_action`.
+
+use std::sync::Arc;
+
+use milepost_syntax::Words;
+
+use super::report::{Finding, show};
+use super::{Builder, Context, Directive};
+use crate::program::{ExtensionAttribute, Mime, Script};
+
+/// Directives about extensions: what is said, and whether it is taken back.
+const EXTENSIONS: &[(&[u8], ExtensionAttribute, bool)] = &[
+    (b"addtype", ExtensionAttribute::MediaType, false),
+    (b"addhandler", ExtensionAttribute::Handler, false),
+    (b"addlanguage", ExtensionAttribute::Language, false),
+    (b"addencoding", ExtensionAttribute::Encoding, false),
+    (b"addcharset", ExtensionAttribute::Charset, false),
+    (b"addinputfilter", ExtensionAttribute::Filter, false),
+    (b"addoutputfilter", ExtensionAttribute::Filter, false),
+    (b"removetype", ExtensionAttribute::MediaType, true),
+    (b"removehandler", ExtensionAttribute::Handler, true),
+    (b"removelanguage", ExtensionAttribute::Language, true),
+    (b"removeencoding", ExtensionAttribute::Encoding, true),
+    (b"removecharset", ExtensionAttribute::Charset, true),
+    (b"removeinputfilter", ExtensionAttribute::Filter, true),
+    (b"removeoutputfilter", ExtensionAttribute::Filter, true),
+];
+
+impl Builder<'_> {
+    /// Runs a directive whose arguments are right; false if it is none of these.
+    pub(super) fn mime(
+        &mut self,
+        directive: &Directive<'_>,
+        lower: &[u8],
+        context: &mut Context<'_>,
+    ) -> bool {
+        let words: Vec<Vec<u8>> =
+            Words::new(directive.args).map(|word| word.text.into_owned()).collect();
+        let Some((first, rest)) = words.split_first() else { return false };
+        if let Some((_, attribute, is_removed)) =
+            EXTENSIONS.iter().find(|(name, ..)| *name == lower)
+        {
+            let mime = mime_of(context);
+            let extensions = if *is_removed { &words[..] } else { rest };
+            for extension in extensions {
+                let extension = extension.to_ascii_lowercase();
+                let extension = extension.strip_prefix(b".").unwrap_or(&extension);
+                if *is_removed {
+                    mime.removed.push((extension.into(), *attribute));
+                } else {
+                    let known = mime.extensions.entry(extension.into()).or_default();
+                    *known.attribute(*attribute) = Some(first.to_ascii_lowercase().into());
+                }
+            }
+            return true;
+        }
+        match lower {
+            b"sethandler" => {
+                let is_none = first.eq_ignore_ascii_case(b"none");
+                let handler = if is_none { Vec::new() } else { first.to_ascii_lowercase() };
+                mime_of(context).handler = Some(handler.into());
+            }
+            b"action" => {
+                if rest.get(1).is_some_and(|word| !word.eq_ignore_ascii_case(b"virtual")) {
+                    let finding = Finding::error(format!("{} is not `virtual`", show(&rest[1])));
+                    self.report(directive, finding);
+                    return true;
+                }
+                mime_of(context).actions.push(Script {
+                    name: first.to_ascii_lowercase().into(),
+                    script: (*rest[0]).into(),
+                    is_virtual: rest.len() > 1,
+                });
+            }
+            b"indexignore" => {
+                mime_of(context).unlisted.extend(words.iter().map(|word| (**word).into()));
+            }
+            b"languagepriority" => {
+                mime_of(context).languages = words.iter().map(|word| (**word).into()).collect();
+            }
+            b"multiviewsmatch" => {
+                let says = |name: &[u8]| words.iter().any(|word| word.eq_ignore_ascii_case(name));
+                let any = says(b"any");
+                let mime = mime_of(context);
+                mime.match_handlers = Some(any || says(b"handlers"));
+                mime.match_filters = Some(any || says(b"filters"));
+            }
+            b"typesconfig" => self.settings.types_file = Some(self.resolve(first)),
+            _ => return false,
+        }
+        true
+    }
+}
+
+/// What the section says of handlers and extensions, made if it is new.
+fn mime_of<'c>(context: &'c mut Context<'_>) -> &'c mut Mime {
+    Arc::make_mut(context.dir.config.mime.get_or_insert_default())
+}

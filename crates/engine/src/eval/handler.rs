@@ -1,0 +1,187 @@
+//! What answers for a file that has been found: a named handler, a script of `Action`, the list of a
+//! directory, or the file itself.
+//!
+//! Handlers are run by nobody here, so a file with one is sent as it is, as httpd does with a handler that
+//! no module knows. Only those that answer for anything are told apart.
+//!
+//! Source: httpd 2.4.71 `server/config.c`, `ap_invoke_handler`; `server/core.c`, `core_override_type`,
+//! `default_handler`; `modules/http/mod_mime.c`, `find_ct`; `modules/mappers/mod_actions.c`,
+//! `action_handler`; `modules/generators/mod_autoindex.c`, `handle_autoindex`.
+
+use milepost_http::path;
+
+use super::{End, Hop, Run};
+use crate::build::{bytes_to_path, path_to_bytes};
+use crate::method;
+use crate::outside::FileKind;
+use crate::program::Mime;
+use crate::wildcard;
+
+/// Handlers that answer whatever the path, and the modules that have them.
+const ANSWER_ALL: &[(&[u8], &str)] =
+    &[(b"server-status", "mod_status.c"), (b"server-info", "mod_info.c")];
+
+/// The most entries that a list of a directory has: it is made in memory, for each request.
+const LISTED_MAX: usize = 10_000;
+
+impl Run<'_> {
+    /// Answers a request that has come through all phases.
+    pub(super) fn handle(&mut self, hop: &mut Hop, takes_path_info: bool) -> End {
+        hop.is_handled = true;
+        if hop.proxied {
+            return End::Proxy;
+        }
+        let config = hop.config.clone();
+        let config = config.as_deref().unwrap_or(&self.server.base);
+        let mime = config.mime.as_deref();
+        let handler = mime.and_then(|mime| handler(mime, hop));
+        if let Some(handler) = handler
+            && self.method(hop) == b"GET"
+            && self.answers_all(handler)
+        {
+            self.work.answer.clear();
+            self.work.answer.extend_from_slice(b"<p>This page is not done here.</p>\n");
+            return End::Page;
+        }
+        if let Some(mime) = mime.filter(|mime| !mime.actions.is_empty()) {
+            // Without a handler, the type of the file names one.
+            let described = self.describe(Some(mime), &hop.filename).media_type;
+            let name = handler.or(described.as_deref()).unwrap_or_default();
+            if let Some(action) = mime.actions.iter().find(|action| *action.name == *name) {
+                return self.run_action(hop, &action.script, action.is_virtual);
+            }
+        }
+        let no_path_info = hop.path_info.is_empty() || takes_path_info;
+        match self.method(hop) {
+            b"GET" | b"HEAD"
+                if hop.kind == Some(FileKind::Directory)
+                    && handler.is_none()
+                    && self.program.names.modules.has("mod_autoindex.c") =>
+            {
+                if config.options.listing != Some(true) {
+                    return End::Status(403);
+                }
+                self.list(hop, mime);
+                End::Page
+            }
+            b"GET" | b"HEAD" | b"POST" => match hop.kind {
+                Some(FileKind::File(_)) if no_path_info => End::File,
+                Some(FileKind::Other) => End::Status(403),
+                _ => End::Status(404),
+            },
+            b"OPTIONS" => End::Options,
+            method => End::Status(if method::is_known(method) { 405 } else { 501 }),
+        }
+    }
+
+    fn answers_all(&self, handler: &[u8]) -> bool {
+        let modules = &self.program.names.modules;
+        let mut known = ANSWER_ALL.iter();
+        known.any(|(name, module)| *name == handler && modules.is_named(module))
+    }
+
+    /// `Action`: the request goes to a script, with its own path behind that of the script.
+    fn run_action(&mut self, hop: &mut Hop, script: &[u8], is_virtual: bool) -> End {
+        if !is_virtual && hop.kind == Some(FileKind::Missing) {
+            return End::Status(404);
+        }
+        hop.is_handled = false;
+        let answer = &mut self.work.answer;
+        answer.clear();
+        answer.extend_from_slice(script);
+        path::escape(&hop.uri, answer);
+        if hop.has_args {
+            answer.push(b'?');
+            answer.extend_from_slice(&hop.args);
+        }
+        End::Internal
+    }
+
+    /// Writes the list of a directory as a page.
+    fn list(&mut self, hop: &Hop, mime: Option<&Mime>) {
+        let directory = bytes_to_path(&hop.filename);
+        let mut names = self.outside.list(directory).unwrap_or_default();
+        names.sort_unstable();
+        let is_hidden = |name: &[u8]| {
+            let mut patterns = mime.iter().flat_map(|mime| &mime.unlisted);
+            // `.htaccess` and its kind are nobody's business.
+            name.first() == Some(&b'.') || patterns.any(|pattern| wildcard::matches(pattern, name))
+        };
+        let answer = &mut self.work.answer;
+        answer.clear();
+        answer.extend_from_slice(b"<!DOCTYPE html>\n<title>Index of ");
+        escape_html(&hop.uri, answer);
+        answer.extend_from_slice(b"</title>\n<ul>\n<li><a href=\"../\">../</a></li>\n");
+        let names = names.iter().filter(|name| !is_hidden(path_to_bytes(name)));
+        for name in names.take(LISTED_MAX) {
+            let slash: &[u8] = match self.outside.kind(&directory.join(name)) {
+                FileKind::Directory => b"/",
+                FileKind::File(_) => b"",
+                _ => continue,
+            };
+            let name = path_to_bytes(name);
+            // Without the dot, a name with a colon would be a scheme.
+            answer.extend_from_slice(b"<li><a href=\"./");
+            let mut escaped = Vec::new();
+            path::escape(name, &mut escaped);
+            escape_html(&escaped, answer);
+            answer.extend_from_slice(slash);
+            answer.extend_from_slice(b"\">");
+            escape_html(name, answer);
+            answer.extend_from_slice(slash);
+            answer.extend_from_slice(b"</a></li>\n");
+        }
+        answer.extend_from_slice(b"</ul>\n");
+    }
+}
+
+/// The handler of a request: the section's, or that of the last extension that has one. A directory has no
+/// extensions.
+pub(super) fn handler<'m>(mime: &'m Mime, hop: &Hop) -> Option<&'m [u8]> {
+    let set = mime.handler.as_deref().filter(|handler| !handler.is_empty());
+    if set.is_some() || hop.kind == Some(FileKind::Directory) {
+        return set;
+    }
+    extensions(&hop.filename).filter_map(|name| extension(mime, name)?.handler.as_deref()).last()
+}
+
+/// What is said of an extension, in any case.
+pub(super) fn extension<'m>(mime: &'m Mime, name: &[u8]) -> Option<&'m crate::program::Extension> {
+    if mime.extensions.is_empty() {
+        return None;
+    }
+    mime.extensions.get(&name.to_ascii_lowercase()[..])
+}
+
+/// The parts of a file's name behind its first dot; dots at its start belong to what is before that.
+pub(super) fn extensions(filename: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let name = &filename[memchr::memrchr(b'/', filename).map_or(0, |slash| slash + 1)..];
+    let dots = name.iter().take_while(|&&byte| byte == b'.').count();
+    name[dots..].split(|&byte| byte == b'.').skip(1).filter(|part| !part.is_empty())
+}
+
+fn escape_html(text: &[u8], out: &mut Vec<u8>) {
+    for &byte in text {
+        match byte {
+            b'<' => out.extend_from_slice(b"&lt;"),
+            b'>' => out.extend_from_slice(b"&gt;"),
+            b'&' => out.extend_from_slice(b"&amp;"),
+            b'"' => out.extend_from_slice(b"&quot;"),
+            byte => out.push(byte),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn extensions_are_behind_the_first_dot() {
+        let parts = |name: &'static str| -> Vec<&[u8]> { extensions(name.as_bytes()).collect() };
+        assert_eq!(parts("/a.b/c.html.en"), [&b"html"[..], b"en"]);
+        assert_eq!(parts("/.htaccess"), [] as [&[u8]; 0]);
+        assert_eq!(parts("/..a.b"), [&b"b"[..]]);
+        assert_eq!(parts("/a..b"), [&b"b"[..]]);
+    }
+}
