@@ -223,7 +223,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond + 'static> Session<S, R> {
         let mut output = worker.pool.output();
         let written = fields::write_head(&parts, &mut output);
         reply.clear();
-        let begun = responder.takes_notes().then(std::time::Instant::now);
+        let takes_notes = responder.takes_notes();
+        let begun = (takes_notes || worker.counters.is_timed).then(std::time::Instant::now);
         let parsed = match written {
             // A head that came in frames is complete.
             Ok(()) => parse(&output, &limits.head, lines)
@@ -247,7 +248,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond + 'static> Session<S, R> {
         }
         let without =
             head.is_some_and(|head| head.method == b"HEAD") || !status::has_content(reply.status());
-        if begun.is_some() {
+        let content_bytes = if without { 0 } else { reply.length() };
+        worker.counters.answered(reply.status(), content_bytes, begun);
+        if takes_notes {
             let mut sent_head = worker.pool.output();
             head::write(&mut sent_head, reply, &worker.clock, head::Ending::Persist);
             let answered = Answered {
@@ -255,7 +258,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond + 'static> Session<S, R> {
                 line: &fields::request_line(&parts),
                 status: reply.status(),
                 sent_head: &sent_head,
-                content_bytes: if without { 0 } else { reply.length() },
+                content_bytes,
                 kept,
                 goes_on: !self.leaving,
                 begun,
