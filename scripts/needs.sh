@@ -15,6 +15,8 @@ needs=(
     "ab         apache2-utils  be served as HTTP/1.0"
     "wrk        wrk            be served on many connections"
     "siege      siege          hold our front end against it"
+    "openssl    openssl        make certificates, and be a client of TLS"
+    "h2load     nghttp2-client be served HTTP/2"
     "curl       curl           be served as by a user"
     "chromium   chromium       render the report"
     "setsid     util-linux     find what a test left running"

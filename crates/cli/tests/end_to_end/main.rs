@@ -5,11 +5,14 @@
 //! needs it: `make test` installs them.
 
 mod apache;
+mod certificates;
 mod clients;
 mod documented;
 mod failures;
 mod help;
+mod http2;
 mod manual;
 mod measured;
 mod page;
 mod support;
+mod tls;

@@ -116,6 +116,14 @@ impl Server {
         Server::start(&["-f", &file])
     }
 
+    /// Asks it to load its configuration anew, which it will do soon.
+    #[track_caller]
+    pub(crate) fn reload(&self) {
+        let id = self.child.id().to_string();
+        let sent = Command::new("kill").args(["-HUP", &id]).status().expect("kill runs");
+        assert!(sent.success(), "milepost serve had ended by itself");
+    }
+
     /// Asks it to end, which it must, with nothing left behind.
     #[track_caller]
     pub(crate) fn stop(mut self) {

@@ -291,7 +291,7 @@ impl Builder<'_> {
         let words: Vec<_> = Words::new(directive.args).collect();
         if words.is_empty() {
             let finding = Finding::error("`SSLProtocol` needs a version")
-                .hint("write `SSLProtocol TLSv1.2 TLSv1.3`");
+                .hint("write `SSLProtocol -all +TLSv1.2 +TLSv1.3`");
             return self.report(directive, finding);
         }
         let mut versions = TlsVersions { v12: false, v13: false };
@@ -330,12 +330,22 @@ impl Builder<'_> {
                     versions.v12 |= named.v12;
                     versions.v13 |= named.v13;
                 }
-                None => versions = named,
+                None => {
+                    // As in httpd: a version without a sign is not added but takes the place of all.
+                    if versions.v12 || versions.v13 {
+                        let message =
+                            format!("{} overrides what stands before it", show(&word.text));
+                        let finding =
+                            Finding::warning(message).hint("write `+` before each version");
+                        self.report_at(directive, word.at, word.len, finding);
+                    }
+                    versions = named;
+                }
             }
         }
         if !versions.v12 && !versions.v13 {
             let finding = Finding::error("this leaves no version of TLS")
-                .hint("write `SSLProtocol TLSv1.2 TLSv1.3`");
+                .hint("write `SSLProtocol -all +TLSv1.2 +TLSv1.3`");
             return self.report(directive, finding);
         }
         self.servers[server].tls.versions = Some(versions);
