@@ -53,6 +53,16 @@ impl Pattern {
         text: Str,
         case: Case,
     ) -> Result<(Pattern, Option<Handle>), CompileError> {
+        if case == Case::Sensitive
+            && let Some(end) = walk::literal_end(pool.get(text))
+            && end <= analyze::LITERAL_BYTES_MAX
+        {
+            // The literal stands in the pattern, and nothing needs to be built to know that.
+            let keys = Keys::One((text.slice(1, end - 1), Reach::Prefix));
+            let handle = Handle { subject: Subject::Input, keys, folded: false };
+            let pattern = Pattern { text, shape: Shape::Walk, case, regex: OnceLock::new() };
+            return Ok((pattern, Some(handle)));
+        }
         let facts = analyze::analyze(pool.get(text));
         let shape = Shape::of(pool, text, case, &facts);
         if !facts.valid && shape != Shape::Walk {

@@ -7,7 +7,7 @@
 /// Most literals kept for one pattern; a pattern with more is known by less.
 const KEYS_MAX: usize = 64;
 /// Longest literal kept; a longer one is cut and counts as a prefix.
-const LITERAL_BYTES_MAX: usize = 512;
+pub(super) const LITERAL_BYTES_MAX: usize = 512;
 /// Deepest nesting of groups that is looked into.
 const DEPTH_MAX: usize = 16;
 /// Largest class that is expanded into its members, `[ab]`.

@@ -73,6 +73,22 @@ pub(super) fn is_walkable(pattern: &[u8]) -> bool {
     !is_open
 }
 
+/// Where the literal ends that every match of a walkable pattern begins with, if it is more than a slash and
+/// what follows says nothing of the next byte. Most patterns with groups are like that.
+pub(super) fn literal_end(pattern: &[u8]) -> Option<usize> {
+    let mut steps = Steps { rest: pattern.strip_prefix(b"^")? };
+    let literal = steps.literal();
+    // A literal and all the rest is simpler still.
+    if literal.len() < 2 || matches!(steps.rest, b"(.*)" | b"(.*)$") {
+        return None;
+    }
+    let is_open = matches!(
+        steps.rest.strip_prefix(b"(").unwrap_or(steps.rest),
+        [b'.', ..] | [b'[', b'^', ..] | [b'[', b'0', b'-', b'9', b']', ..] | [b'\\', b'd', ..]
+    );
+    (is_open && is_walkable(pattern)).then_some(1 + literal.len())
+}
+
 /// Matches a pattern that [`is_walkable`].
 pub(super) fn find(pattern: &[u8], subject: &[u8]) -> Option<Captures> {
     let mut spans = [(0, 0); GROUPS_MAX];
@@ -354,6 +370,20 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn literals_at_the_start() {
+        for (pattern, end) in [
+            ("^/a/([^/]+)/b$", Some(4)),
+            (r"^/ab(\d+)$", Some(4)),
+            ("^/([^/]+)", None),
+            ("^/a/?$", None),
+            ("^/ab([ab]+)$", None),
+            ("^/ab(.*)/x$", None),
+        ] {
+            assert_eq!(literal_end(pattern.as_bytes()), end, "{pattern}");
+        }
+    }
 
     #[test]
     fn what_is_walked_and_what_is_not() {
