@@ -172,8 +172,16 @@ fn what_cannot_be_done_is_one_line_and_exits_with_2() {
     let text = refuse(&["--urls", list], &message);
     assert_eq!(text.lines().count(), 1, "{text}");
     refuse(&["--urls", "/nowhere/urls"], "milepost: cannot read /nowhere/urls: ");
-    refuse(&["https://localhost/"], "https is not supported yet");
-    refuse(&["localhost:80"], "a URL begins with http://");
+    let tls = |options: &[&str], message: &str| {
+        refuse(&[&["https://localhost/"], options].concat(), message);
+    };
+    tls(&["--tls-max", "1.1"], "rustls has 1.2 and 1.3");
+    tls(&["--ciphers", "RC4-MD5"], "the nearest is ECDHE-RSA-AES128-GCM-SHA256; there are TLS_AES");
+    tls(&["--cacert", "/nowhere/ca"], "milepost: cannot read /nowhere/ca: ");
+    tls(&["-k", "--tls-min", "1.3", "--tls-max", "1.2"], "newest version of TLS is older");
+    refuse(&[&url, "--source", "127.0.0.0/8"], "no range of 1 to 65536 addresses");
+    refuse(&[&url, "--connect-to", "a:80"], "HOST:PORT:TO_HOST:TO_PORT is needed");
+    refuse(&["localhost:80"], "a URL begins with http:// or https://");
     refuse(&[&url, "-H", "Connection: close"], "\"Connection\"");
     refuse(&[&url, "-c", "0"], "connections must be at least 1");
     refuse(&[&url, "-n", "1", "-d", "1s"], "cannot be used with");

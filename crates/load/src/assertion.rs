@@ -62,6 +62,7 @@ enum Distribution {
     Service,
     FirstByte,
     Connect,
+    Tls,
     Lateness,
 }
 
@@ -188,6 +189,7 @@ impl Distribution {
             Self::Service => &distributions.service,
             Self::FirstByte => &distributions.first_byte,
             Self::Connect => &distributions.connect,
+            Self::Tls => &distributions.tls,
             Self::Lateness => &distributions.lateness,
         }
     }

@@ -4,6 +4,14 @@
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
+/// The value of an Authorization field for `USER:PASSWORD` in the basic scheme.
+///
+/// Source: RFC 7617 section 2.
+#[must_use]
+pub fn basic_credentials(user_and_password: &str) -> String {
+    format!("Basic {}", encode(user_and_password.as_bytes()))
+}
+
 /// Base64 with padding.
 pub(crate) fn encode(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);

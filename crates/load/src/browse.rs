@@ -22,7 +22,7 @@ use crate::base64;
 use crate::failure::FailureKind;
 use crate::head_fields::{field, fields};
 use crate::keep::{Keep, KeepContent};
-use crate::target::Target;
+use crate::target::{Scheme, Target, Tunnel};
 use crate::url::HttpUrl;
 
 use cookie::Jar;
@@ -254,20 +254,33 @@ fn at(target: &Target, uri: &str) -> Result<Target, crate::url::UrlError> {
     let mut next = target.clone();
     // What was expected was expected of another URI.
     next.expectation = crate::target::Expectation::default();
-    // Through a proxy every request goes to the same address with the whole URI in it.
-    let is_proxied = !target.request_target.starts_with('/');
-    if url.authority() != target.authority {
+    // Through a proxy every request goes to the same address: with the whole URI in it, or through a
+    // tunnel.
+    let is_forwarded = !target.request_target.starts_with('/');
+    let is_proxied = is_forwarded || target.tunnel.is_some();
+    next.scheme = url.scheme();
+    if (url.scheme(), url.authority()) != (target.scheme, &target.authority) {
         // Fields that were meant for the other authority, and that may be secret.
         next.fields.retain(|(name, _)| {
             !["Host", "Authorization", "Cookie"].iter().any(|it| name.eq_ignore_ascii_case(it))
         });
         url.authority().clone_into(&mut next.authority);
     }
-    next.request_target = if is_proxied {
-        format!("http://{}{}", url.authority(), url.request_target())
-    } else {
-        url.request_target().to_owned()
-    };
+    url.request_target().clone_into(&mut next.request_target);
+    if is_proxied {
+        let authorization = "Proxy-Authorization";
+        let own = next.fields.iter().position(|(name, _)| name.eq_ignore_ascii_case(authorization));
+        let credentials = match next.tunnel.take() {
+            Some(tunnel) => tunnel.authorization,
+            None => own.map(|own| next.fields.remove(own).1),
+        };
+        if url.scheme() == Scheme::Https {
+            next.tunnel = Some(Tunnel { authorization: credentials });
+        } else {
+            next.request_target = next.uri();
+            next.fields.extend(credentials.map(|it| (authorization.to_owned(), it)));
+        }
+    }
     Ok(next)
 }
 

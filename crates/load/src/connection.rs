@@ -22,6 +22,8 @@ pub(crate) struct Connection {
     pub(crate) watch: Watch,
     /// When the socket was opened.
     pub(crate) opened: u64,
+    /// When what lies on top of the socket could begin; 0 before, and without such.
+    pub(crate) connected: u64,
     /// Failures to connect without a success in between, and since when.
     pub(crate) failures: u32,
     pub(crate) failing_since: u64,
@@ -100,10 +102,24 @@ impl Connection {
             used: false,
             watch: Watch::Nothing,
             opened: 0,
+            connected: 0,
             failures: 0,
             failing_since: 0,
             retry_at: 0,
             aside_until: 0,
+        }
+    }
+
+    /// Whether the poll has to tell when the socket can be written to.
+    pub(crate) fn wants_write(&self) -> bool {
+        match self.state {
+            State::Connecting => match self.socket.as_ref().and_then(Stream::layered) {
+                // As long as it is not connected, that is what is waited for.
+                Some(layered) => self.connected == 0 || layered.wants_write(),
+                None => true,
+            },
+            State::Sending => true,
+            State::Waiting | State::Free | State::Paused => false,
         }
     }
 

@@ -20,6 +20,7 @@ use crate::clock::Clock;
 use crate::connection::Connection;
 use crate::endpoint::Endpoint;
 use crate::failure::RunError;
+use crate::origin::Origin;
 use crate::plan::{Io, Plan};
 use crate::socket::Opening;
 use crate::stream::Stream;
@@ -121,17 +122,17 @@ impl Driver {
         &mut self,
         at: usize,
         connection: &mut Connection,
-        endpoint: &Endpoint,
-        opening: Opening,
+        origin: &Origin,
+        opening: Opening<'_>,
     ) -> io::Result<bool> {
         match self {
             Self::Epoll(_) => {
-                connection.socket = Some(crate::socket::open(endpoint, opening)?);
+                connection.socket = Some(crate::socket::open(origin, opening)?);
                 Ok(true)
             }
             #[cfg(target_os = "linux")]
             Self::Uring(uring) => {
-                connection.socket = Some(uring.open(at, endpoint, opening)?);
+                connection.socket = Some(uring.open(at, &origin.endpoint, opening)?);
                 Ok(false)
             }
         }
@@ -276,7 +277,12 @@ pub(crate) fn settle(plan: &Plan, requests: &Requests) -> Result<Io, RunError> {
 
 /// Why io_uring cannot be used for this run, if it cannot.
 fn why_not_uring(plan: &Plan, requests: &Requests) -> Option<String> {
-    let plain = requests.origins().iter().all(|origin| matches!(origin, Endpoint::Tcp(_)));
+    let is_plain = |origin: &Origin| {
+        matches!(origin.endpoint, Endpoint::Tcp(_))
+            && origin.secure.is_none()
+            && origin.tunnel.is_none()
+    };
+    let plain = requests.origins().iter().all(is_plain);
     if !plain {
         return Some("it is used for TCP without TLS alone".to_owned());
     }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::endpoint::Endpoint;
 use crate::rate::RateError;
+use crate::tls::TlsError;
 
 /// Why a request ended without a complete answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -16,6 +17,10 @@ pub enum FailureKind {
     ConnectRefused,
     /// No local port is free for another connection to the address.
     NoLocalPort,
+    /// The handshake of TLS failed.
+    TlsFailed,
+    /// The proxy made no tunnel.
+    TunnelRefused,
     /// Connecting failed in another way.
     ConnectFailed,
     /// The answer was not complete in time.
@@ -48,9 +53,11 @@ pub enum FailureKind {
 
 impl FailureKind {
     /// All of them.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 18] = [
         Self::ConnectRefused,
         Self::NoLocalPort,
+        Self::TlsFailed,
+        Self::TunnelRefused,
         Self::ConnectFailed,
         Self::TimedOut,
         Self::ClosedBeforeAnswer,
@@ -73,6 +80,8 @@ impl FailureKind {
         match self {
             Self::ConnectRefused => "connect_refused",
             Self::NoLocalPort => "no_local_port",
+            Self::TlsFailed => "tls_failed",
+            Self::TunnelRefused => "tunnel_refused",
             Self::ConnectFailed => "connect_failed",
             Self::TimedOut => "timed_out",
             Self::ClosedBeforeAnswer => "closed_before_answer",
@@ -144,6 +153,9 @@ pub enum RunError {
     /// io_uring was asked for and cannot be used.
     #[error("io_uring cannot be used here: {0}")]
     Uring(String),
+    /// TLS cannot be spoken as asked.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// A worker could not be set up, or lost its poll or timer.
     #[error("cannot run a worker")]
     Worker(#[source] io::Error),

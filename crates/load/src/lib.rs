@@ -20,13 +20,16 @@ mod failure;
 mod head_fields;
 mod interval;
 mod keep;
+mod layered;
 mod meter;
 mod observer;
+mod origin;
 mod pacer;
 mod plan;
 mod rate;
 mod record;
 mod report;
+mod route;
 mod run;
 mod schedule;
 mod search;
@@ -37,6 +40,7 @@ mod socket;
 mod stream;
 mod summary;
 mod target;
+mod tls;
 mod url;
 mod url_list;
 mod wire;
@@ -44,6 +48,7 @@ mod wire_form;
 mod worker;
 
 pub use assertion::{Assertion, AssertionError, Verdict};
+pub use base64::basic_credentials;
 pub use browse::{Browsing, Login, REDIRECTS_MAX_DEFAULT};
 pub use control::{Control, Progress};
 pub use endpoint::Endpoint;
@@ -58,11 +63,14 @@ pub use plan::{
 pub use rate::{RATE_PER_SECOND_MAX, Rate, RateError, Stage};
 pub use report::{
     AssertionOutcome, Bytes, Connections, Distributions, Ended, ErrorCount, Generator, Linger,
-    PlanSummary, Report, Times, WarmUpCounts, Warning, WarningKind, WrongAnswer,
+    PlanSummary, Report, Times, TlsSession, TlsSummary, WarmUpCounts, Warning, WarningKind,
+    WrongAnswer,
 };
+pub use route::{ConnectTo, Proxy, RouteError, Router};
 pub use run::{run, run_observed, run_share};
 pub use search::{Found, Purpose, SearchStep, find_max};
 pub use share::{Share, ShareResult};
-pub use target::{Expectation, STATUS_WRONG_MIN, Target, Version};
+pub use target::{Expectation, STATUS_WRONG_MIN, Scheme, Target, Tunnel, Version};
+pub use tls::{CipherError, CipherList, Identity, Resumption, TlsError, TlsSettings, TlsVersion};
 pub use url::{HttpUrl, UrlError, UrlErrorKind};
 pub use url_list::{ListedUrl, UrlListError, UrlListErrorKind, parse_url_list};

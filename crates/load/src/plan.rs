@@ -9,8 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::browse::Browsing;
 use crate::rate::Rate;
+use crate::route::ConnectTo;
 use crate::share::Share;
 use crate::target::Target;
+use crate::tls::TlsSettings;
 
 /// Connections when nothing else is asked for.
 pub const CONNECTIONS_DEFAULT: usize = 10;
@@ -68,6 +70,10 @@ pub struct Plan {
     pub io: Io,
     /// What is done with an answer beside checking it: follow a redirect, keep a cookie.
     pub browsing: Browsing,
+    /// Other places for hosts that redirects lead to; see [`crate::Router::connect_to`].
+    pub connect_to: Vec<ConnectTo>,
+    /// How TLS is spoken with targets that want it.
+    pub tls: TlsSettings,
     /// Local addresses that connections are opened from, one after the other. Empty leaves it to the
     /// system.
     pub sources: Vec<IpAddr>,
@@ -241,6 +247,8 @@ impl Plan {
             pause_max: Duration::ZERO,
             io: Io::Auto,
             browsing: Browsing::default(),
+            connect_to: Vec::new(),
+            tls: TlsSettings::default(),
             sources: Vec::new(),
             socket_buffer: None,
             receive_rate: None,

@@ -9,7 +9,7 @@ use crate::answer::Failure;
 use crate::failure::FailureKind;
 use crate::interval::Counts;
 use crate::meter::Recent;
-use crate::report::{Bytes, WrongAnswer};
+use crate::report::{Bytes, TlsSession, WrongAnswer};
 use crate::target::Target;
 
 /// Wrong answers that are kept as examples, each of another target.
@@ -35,6 +35,12 @@ pub(crate) struct Record {
     pub(crate) first_byte: Histogram,
     #[serde(with = "crate::wire_form::histogram")]
     pub(crate) connect: Histogram,
+    #[serde(with = "crate::wire_form::histogram")]
+    pub(crate) tls: Histogram,
+    /// Handshakes of TLS that were full ones, and those that took up a session.
+    pub(crate) handshakes: [u64; 2],
+    /// What was negotiated first.
+    pub(crate) session: Option<TlsSession>,
     #[serde(with = "crate::wire_form::histogram")]
     pub(crate) lateness: Histogram,
     #[serde(with = "crate::wire_form::counts")]
@@ -75,6 +81,9 @@ impl Record {
             response: Histogram::new(),
             first_byte: Histogram::new(),
             connect: Histogram::new(),
+            tls: Histogram::new(),
+            handshakes: [0; 2],
+            session: None,
             lateness: Histogram::new(),
             statuses: Box::new([0; STATUSES]),
             bytes: Bytes::default(),
@@ -160,6 +169,11 @@ impl Record {
         self.response.merge(&other.response);
         self.first_byte.merge(&other.first_byte);
         self.connect.merge(&other.connect);
+        self.tls.merge(&other.tls);
+        for (ours, theirs) in self.handshakes.iter_mut().zip(other.handshakes) {
+            *ours += theirs;
+        }
+        self.session = self.session.take().or(other.session);
         self.lateness.merge(&other.lateness);
         for (ours, theirs) in self.statuses.iter_mut().zip(other.statuses.iter()) {
             *ours += theirs;

@@ -35,14 +35,18 @@ pub struct Report {
     pub response_ns: Times,
     /// From sending a request to the first byte of its answer, right answers only.
     pub first_byte_ns: Times,
-    /// From opening a connection to its being writable.
+    /// From opening a connection to its being writable, with the tunnel if there is one.
     pub connect_ns: Times,
+    /// From then to when TLS had been agreed upon.
+    pub tls_ns: Times,
     /// Answers by status.
     pub statuses: BTreeMap<u16, u64>,
     /// Traffic.
     pub bytes: Bytes,
     /// Connections.
     pub connections: Connections,
+    /// What TLS did; nothing without it.
+    pub tls: Option<TlsSummary>,
     /// How long the server kept the first connection after its answer, if the plan wanted to know.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub linger: Option<Linger>,
@@ -91,6 +95,8 @@ pub struct Distributions {
     pub first_byte: Histogram,
     /// See [`Report::connect_ns`].
     pub connect: Histogram,
+    /// See [`Report::tls_ns`].
+    pub tls: Histogram,
     /// See [`Generator::lateness_ns`].
     pub lateness: Histogram,
 }
@@ -187,6 +193,31 @@ pub struct Connections {
     /// Most requests that were outstanding at a time; with several threads, the sum of each one's
     /// most.
     pub busy_max: u64,
+}
+
+/// What TLS did in the measured part.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TlsSummary {
+    /// Handshakes with certificate and key exchange.
+    pub full_handshakes: u64,
+    /// Handshakes that took up an earlier session.
+    pub resumed_handshakes: u64,
+    /// What was negotiated on the first connection.
+    #[serde(flatten)]
+    pub session: TlsSession,
+}
+
+/// What was negotiated on a connection.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TlsSession {
+    /// `TLSv1.2` or `TLSv1.3`.
+    pub version: String,
+    /// Cipher, as OpenSSL calls it.
+    pub cipher: String,
+    /// Group of the key exchange.
+    pub key_exchange: Option<String>,
+    /// Bits of the key in the server's certificate.
+    pub server_key_bits: Option<u32>,
 }
 
 /// What a server did with a connection that it should have closed.

@@ -12,9 +12,9 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use crate::clock::{Clock, nanos};
 use crate::control::Control;
 use crate::driver;
-use crate::endpoint::Endpoint;
 use crate::failure::RunError;
 use crate::observer::Observer;
+use crate::origin::Origin;
 use crate::plan::{Arrival, Io, Plan, Refusal, Spacing, Stop, WarmUp};
 use crate::report::{Ended, Linger, Report};
 use crate::schedule::{Schedule, Sequence};
@@ -119,6 +119,9 @@ fn start_share(
         intervals.expect(threads);
     }
     let (connections, before) = (connections as usize, before as usize);
+    // A redirect may lead to TLS.
+    let speaks_tls = requests.origins().iter().any(|origin| origin.secure.is_some())
+        || (plan.browsing.is_active() && plan.tls.configuration().is_ok());
     let workers = (0..threads)
         .map(|index| {
             // The first connections go to the first workers, one more each if it does not come out
@@ -127,10 +130,11 @@ fn start_share(
             let rest = connections % threads;
             let more = usize::from(index < rest);
             let first = before + index * slots + index.min(rest);
-            Worker::new(&shared, index, first, slots + more)
+            // Each has its own store of sessions.
+            let tls = speaks_tls.then(|| plan.tls.configuration()).transpose()?;
+            Worker::new(&shared, index, first, slots + more, tls).map_err(RunError::Worker)
         })
-        .collect::<io::Result<Vec<_>>>()
-        .map_err(RunError::Worker)?;
+        .collect::<Result<Vec<_>, RunError>>()?;
     let results = start(workers, &shared, &parts).map_err(RunError::Worker)?;
     merge(plan, threads, io, results)
 }
@@ -168,7 +172,7 @@ struct WorkerResult {
     warm_up: Option<(u64, PartResult)>,
     measured: (u64, PartResult),
     linger: Option<Linger>,
-    refusal: Option<(Endpoint, io::Error)>,
+    refusal: Option<(Origin, io::Error)>,
 }
 
 fn start(
@@ -267,7 +271,7 @@ fn merge(
         && refusals.len() == threads
         && let Some((address, source)) = refusals.pop()
     {
-        return Err(RunError::Connect { address, source });
+        return Err(RunError::Connect { address: address.endpoint, source });
     }
     let ended = match (end, plan.stop) {
         (End::Interrupted, _) => Ended::Interrupted,

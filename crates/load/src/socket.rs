@@ -2,17 +2,23 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use mio::net::{TcpStream, UnixStream};
 use rustix::io::Errno;
+use rustls::ClientConfig;
 use socket2::{Domain, Socket, Type};
 
 use crate::endpoint::Endpoint;
+use crate::layered::Layered;
+use crate::origin::Origin;
 use crate::stream::Stream;
 
 /// How sockets are opened.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Opening {
+pub(crate) struct Opening<'a> {
+    /// How TLS is spoken, if any origin wants it.
+    pub(crate) tls: Option<&'a Arc<ClientConfig>>,
     /// Local address, if not any.
     pub(crate) source: Option<IpAddr>,
     /// Bytes of the send and of the receive buffer, if not the system's.
@@ -21,19 +27,25 @@ pub(crate) struct Opening {
     pub(crate) no_delay: bool,
 }
 
-/// Starts to connect to `endpoint`. The stream can be written to when it is connected.
+/// Starts to connect to `origin`. The stream can be written to when it is connected.
 ///
 /// # Errors
 ///
 /// When the system refuses at once.
-pub(crate) fn open(endpoint: &Endpoint, opening: Opening) -> io::Result<Stream> {
-    match endpoint {
-        Endpoint::Tcp(address) => open_tcp(*address, opening).map(Stream::Tcp),
-        Endpoint::Unix(path) => UnixStream::connect(path).map(Stream::Unix),
+pub(crate) fn open(origin: &Origin, opening: Opening<'_>) -> io::Result<Stream> {
+    let socket = match &origin.endpoint {
+        Endpoint::Tcp(address) => Stream::Tcp(open_tcp(*address, opening)?),
+        Endpoint::Unix(path) => Stream::Unix(UnixStream::connect(path)?),
+    };
+    let tls = opening.tls.zip(origin.secure.as_ref());
+    if tls.is_none() && origin.tunnel.is_none() {
+        return Ok(socket);
     }
+    let layered = Layered::new(socket, origin.tunnel.as_deref(), tls)?;
+    Ok(Stream::Layered(Box::new(layered)))
 }
 
-fn open_tcp(address: SocketAddr, opening: Opening) -> io::Result<TcpStream> {
+fn open_tcp(address: SocketAddr, opening: Opening<'_>) -> io::Result<TcpStream> {
     let socket = if opening.source.is_none() && opening.buffer.is_none() {
         TcpStream::connect(address)?
     } else {
@@ -57,7 +69,7 @@ fn open_tcp(address: SocketAddr, opening: Opening) -> io::Result<TcpStream> {
 /// # Errors
 ///
 /// When the system has none, or not as it should be.
-pub(crate) fn prepare(address: SocketAddr, opening: Opening) -> io::Result<Socket> {
+pub(crate) fn prepare(address: SocketAddr, opening: Opening<'_>) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
     if let Some(bytes) = opening.buffer {
         socket.set_send_buffer_size(bytes)?;

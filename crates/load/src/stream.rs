@@ -3,11 +3,13 @@
 //! The loop of a worker sees bytes and readiness and nothing else. A stream may hold back bytes that it
 //! has taken off its socket, so only the stream can say whether there is more to read without waiting.
 
-use std::io::{self, Read, Write};
+use std::io::{self, IoSlice, Read, Write};
 
 use mio::event::Source;
 use mio::net::{TcpStream, UnixStream};
 use mio::{Interest, Registry, Token};
+
+use crate::layered::Layered;
 
 /// An open connection, never blocking.
 #[derive(Debug)]
@@ -18,6 +20,8 @@ pub(crate) enum Stream {
     Unix(UnixStream),
     /// TCP and nothing on top, in a ring that is read from and written to in its place.
     Ring,
+    /// One of these with something on top.
+    Layered(Box<Layered>),
 }
 
 impl Stream {
@@ -32,6 +36,7 @@ impl Stream {
             Self::Tcp(socket) => socket.read(buffer),
             Self::Unix(socket) => socket.read(buffer),
             Self::Ring => Err(io::ErrorKind::WouldBlock.into()),
+            Self::Layered(layered) => layered.read(buffer),
         }
     }
 
@@ -46,6 +51,23 @@ impl Stream {
             Self::Tcp(socket) => socket.write(bytes),
             Self::Unix(socket) => socket.write(bytes),
             Self::Ring => Err(io::ErrorKind::WouldBlock.into()),
+            Self::Layered(layered) => layered.write(bytes),
+        }
+    }
+
+    /// Writes as [`Write::write_vectored`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Stream::write`].
+    pub(crate) fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(socket) => socket.write_vectored(slices),
+            Self::Unix(socket) => socket.write_vectored(slices),
+            Self::Ring => Err(io::ErrorKind::WouldBlock.into()),
+            Self::Layered(layered) => {
+                layered.write(slices.iter().find(|it| !it.is_empty()).map_or(&[], |it| it))
+            }
         }
     }
 
@@ -56,6 +78,17 @@ impl Stream {
         match self {
             Self::Tcp(_) | Self::Unix(_) => length < room,
             Self::Ring => true,
+            Self::Layered(layered) => layered.is_emptied(),
+        }
+    }
+}
+
+impl Stream {
+    /// What lies on top of the socket, if anything does.
+    pub(crate) fn layered(&self) -> Option<&Layered> {
+        match self {
+            Self::Layered(layered) => Some(layered),
+            _ => None,
         }
     }
 }
@@ -66,6 +99,7 @@ impl Source for Stream {
             Self::Tcp(socket) => socket.register(registry, token, to),
             Self::Unix(socket) => socket.register(registry, token, to),
             Self::Ring => Ok(()),
+            Self::Layered(layered) => layered.socket().register(registry, token, to),
         }
     }
 
@@ -74,6 +108,7 @@ impl Source for Stream {
             Self::Tcp(socket) => socket.reregister(registry, token, to),
             Self::Unix(socket) => socket.reregister(registry, token, to),
             Self::Ring => Ok(()),
+            Self::Layered(layered) => layered.socket().reregister(registry, token, to),
         }
     }
 
@@ -82,6 +117,7 @@ impl Source for Stream {
             Self::Tcp(socket) => socket.deregister(registry),
             Self::Unix(socket) => socket.deregister(registry),
             Self::Ring => Ok(()),
+            Self::Layered(layered) => layered.socket().deregister(registry),
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::rate::Rate;
 use crate::record::Record;
 use crate::report::{
     Connections, Distributions, Ended, ErrorCount, Generator, Linger, PlanSummary, Report, Times,
-    WarmUpCounts, Warning, WarningKind,
+    TlsSummary, WarmUpCounts, Warning, WarningKind,
 };
 use crate::target::Target;
 
@@ -101,6 +101,8 @@ pub(crate) fn report(
         response_ns: answer_times(&record.response),
         first_byte_ns: answer_times(&record.first_byte),
         connect_ns: times(&record.connect),
+        tls_ns: times(&record.tls),
+        tls: tls_summary(&record),
         statuses: (0..)
             .zip(record.statuses.iter().copied())
             .filter(|&(_, count)| count > 0)
@@ -154,6 +156,7 @@ pub(crate) fn report(
             response: record.response,
             first_byte: record.first_byte,
             connect: record.connect,
+            tls: record.tls,
             lateness: record.lateness,
         }),
     };
@@ -341,6 +344,13 @@ fn times(histogram: &Histogram) -> Times {
         mean: histogram.mean(),
         at_least,
     }
+}
+
+/// What TLS did, if it was spoken.
+fn tls_summary(record: &Record) -> Option<TlsSummary> {
+    let [full_handshakes, resumed_handshakes] = record.handshakes;
+    let session = record.session.clone()?;
+    Some(TlsSummary { full_handshakes, resumed_handshakes, session })
 }
 
 /// Zero where there is nothing to divide by: JSON has no other number for it.

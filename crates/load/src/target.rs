@@ -1,5 +1,6 @@
 //! What is requested, and which answer is the right one.
 
+use std::fmt;
 use std::sync::Arc;
 
 use crate::endpoint::Endpoint;
@@ -13,6 +14,10 @@ pub const STATUS_WRONG_MIN: u16 = 400;
 pub struct Target {
     /// What is connected to.
     pub address: Endpoint,
+    /// Whether TLS is spoken.
+    pub scheme: Scheme,
+    /// Whether what is connected to is a proxy that is to make a tunnel to the authority.
+    pub tunnel: Option<Tunnel>,
     /// Value of the Host field.
     pub authority: String,
     /// Request-target as it goes on the wire: origin-form, or absolute-form to a proxy.
@@ -28,6 +33,23 @@ pub struct Target {
     pub content: Arc<[u8]>,
     /// The right answer.
     pub expectation: Expectation,
+}
+
+/// Scheme of a URL.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Scheme {
+    /// `http`.
+    #[default]
+    Http,
+    /// `https`: with TLS.
+    Https,
+}
+
+/// A tunnel through a proxy.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tunnel {
+    /// Value of the Proxy-Authorization field.
+    pub authorization: Option<String>,
 }
 
 /// Version of HTTP in a request line.
@@ -62,6 +84,8 @@ impl Target {
     ) -> Self {
         Self {
             address: address.into(),
+            scheme: Scheme::Http,
+            tunnel: None,
             authority: authority.into(),
             request_target: request_target.into(),
             method: "GET".to_owned(),
@@ -85,7 +109,27 @@ impl Target {
         if !self.request_target.starts_with('/') {
             return self.request_target.clone();
         }
-        format!("http://{}{}", self.authority, self.request_target)
+        format!("{}://{}{}", self.scheme, self.authority, self.request_target)
+    }
+}
+
+impl Scheme {
+    /// Port when a URL says none.
+    #[must_use]
+    pub fn port(self) -> u16 {
+        match self {
+            Self::Http => 80,
+            Self::Https => 443,
+        }
+    }
+}
+
+impl fmt::Display for Scheme {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Http => "http",
+            Self::Https => "https",
+        })
     }
 }
 

@@ -1,7 +1,7 @@
 //! Reads the URL of a target: what to connect to, and what goes into the request.
 //!
 //! Strict where guessing would measure something else: no user information, no character that a
-//! server would have to repair, and no scheme but `http`.
+//! server would have to repair, and no scheme but `http` and `https`.
 //!
 //! Source: RFC 3986 section 3, RFC 9110 section 4.2.1.
 
@@ -10,15 +10,13 @@ use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
 use crate::endpoint::Endpoint;
-use crate::target::Target;
-
-const PORT_DEFAULT: u16 = 80;
+use crate::target::{Scheme, Target};
 
 /// How long one of several addresses of a host may take to answer when the first that works is
 /// looked for.
 const CONNECT_TRY: Duration = Duration::from_secs(1);
 
-/// An absolute `http` URL, checked and taken apart.
+/// An absolute `http` or `https` URL, checked and taken apart.
 ///
 /// ```
 /// use milepost_load::HttpUrl;
@@ -29,6 +27,7 @@ const CONNECT_TRY: Duration = Duration::from_secs(1);
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpUrl {
+    scheme: Scheme,
     authority: String,
     host: String,
     port: u16,
@@ -49,12 +48,12 @@ pub struct UrlError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UrlErrorKind {
-    /// No `http://` in front.
-    #[error("a URL begins with http://")]
+    /// Neither `http://` nor `https://` in front.
+    #[error("a URL begins with http:// or https://")]
     NoScheme,
-    /// `https://` in front.
-    #[error("https is not supported yet, only http://")]
-    Https,
+    /// A proxy that TLS is spoken with.
+    #[error("TLS with the proxy itself is not done; the connection through it may well be TLS")]
+    SecureProxy,
     /// Nothing between `//` and the path.
     #[error("the host is missing")]
     NoHost,
@@ -77,18 +76,17 @@ impl HttpUrl {
     ///
     /// # Errors
     ///
-    /// When it is not an absolute `http` URL.
+    /// When it is not an absolute `http` or `https` URL.
     pub fn parse(text: &str) -> Result<Self, UrlError> {
         let fail = |kind, at| Err(UrlError { kind, at });
         let Some((scheme, rest)) = text.split_once("://") else {
             return fail(UrlErrorKind::NoScheme, 0);
         };
-        if scheme.eq_ignore_ascii_case("https") {
-            return fail(UrlErrorKind::Https, 0);
-        }
-        if !scheme.eq_ignore_ascii_case("http") {
-            return fail(UrlErrorKind::NoScheme, 0);
-        }
+        let scheme = match scheme {
+            it if it.eq_ignore_ascii_case("http") => Scheme::Http,
+            it if it.eq_ignore_ascii_case("https") => Scheme::Https,
+            _ => return fail(UrlErrorKind::NoScheme, 0),
+        };
         if let Some((at, character)) = text.char_indices().find(|(_, it)| !it.is_ascii_graphic()) {
             return fail(UrlErrorKind::Character(character), at);
         }
@@ -99,18 +97,25 @@ impl HttpUrl {
         if authority.contains('@') {
             return fail(UrlErrorKind::UserInformation, start);
         }
-        let (host, port) =
-            split_authority(authority).map_err(|(kind, at)| UrlError { kind, at: start + at })?;
+        let (host, port) = split_authority(authority, scheme)
+            .map_err(|(kind, at)| UrlError { kind, at: start + at })?;
         let request_target = match path.chars().next() {
             Some('/') => path.to_owned(),
             _ => format!("/{path}"),
         };
         Ok(Self {
+            scheme,
             authority: authority.trim_end_matches(':').to_owned(),
             host: host.to_owned(),
             port,
             request_target,
         })
+    }
+
+    /// The scheme.
+    #[must_use]
+    pub fn scheme(&self) -> Scheme {
+        self.scheme
     }
 
     /// Host and port as written, the value of the Host field.
@@ -125,7 +130,7 @@ impl HttpUrl {
         &self.host
     }
 
-    /// Port, 80 if none was written.
+    /// Port; that of the scheme if none was written.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port
@@ -144,27 +149,35 @@ impl HttpUrl {
     ///
     /// When the host has no address.
     pub fn resolve(&self) -> io::Result<SocketAddr> {
-        let addresses: Vec<_> = (self.host(), self.port).to_socket_addrs()?.collect();
-        if let [only] = addresses[..] {
-            return Ok(only);
-        }
-        addresses
-            .iter()
-            .find(|address| TcpStream::connect_timeout(address, CONNECT_TRY).is_ok())
-            .or(addresses.first())
-            .copied()
-            .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no address"))
+        look_up(&self.host, self.port)
     }
 
     /// A `GET` of this URL from `address`.
     #[must_use]
     pub fn target(&self, address: impl Into<Endpoint>) -> Target {
-        Target::new(address, &*self.authority, &*self.request_target)
+        let mut target = Target::new(address, &*self.authority, &*self.request_target);
+        target.scheme = self.scheme;
+        target
     }
 }
 
+/// Looks up a host. Of several addresses, takes the first that accepts a connection, or the first if
+/// none does.
+pub(crate) fn look_up(host: &str, port: u16) -> io::Result<SocketAddr> {
+    let addresses: Vec<_> = (host, port).to_socket_addrs()?.collect();
+    if let [only] = addresses[..] {
+        return Ok(only);
+    }
+    addresses
+        .iter()
+        .find(|address| TcpStream::connect_timeout(address, CONNECT_TRY).is_ok())
+        .or(addresses.first())
+        .copied()
+        .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no address"))
+}
+
 /// Splits host and port; an error says where in the authority.
-fn split_authority(authority: &str) -> Result<(&str, u16), (UrlErrorKind, usize)> {
+fn split_authority(authority: &str, scheme: Scheme) -> Result<(&str, u16), (UrlErrorKind, usize)> {
     let (host, port) = match authority.strip_prefix('[') {
         Some(rest) => {
             let (host, after) = rest.split_once(']').ok_or((UrlErrorKind::Host, 0))?;
@@ -191,7 +204,7 @@ fn split_authority(authority: &str) -> Result<(&str, u16), (UrlErrorKind, usize)
         return Err((UrlErrorKind::Host, at));
     }
     let port = match port {
-        None | Some("") => PORT_DEFAULT,
+        None | Some("") => scheme.port(),
         Some(port) => {
             let at = authority.len() - port.len();
             let digits = port.bytes().all(|byte| byte.is_ascii_digit());
@@ -217,6 +230,8 @@ mod tests {
         check("http://[::1]:81/a:b@c", "[::1]:81", "::1", 81, "/a:b@c");
         check("http://[::1]", "[::1]", "::1", 80, "/");
         check("http://h/a%20b//", "h", "h", 80, "/a%20b//");
+        check("https://h", "h", "h", 443, "/");
+        check("HTTPS://h:80/", "h:80", "h", 80, "/");
     }
 
     #[test]
@@ -224,7 +239,6 @@ mod tests {
         refuse("/a", UrlErrorKind::NoScheme, 0);
         refuse("localhost:80/a", UrlErrorKind::NoScheme, 0);
         refuse("ftp://h/", UrlErrorKind::NoScheme, 0);
-        refuse("https://h/", UrlErrorKind::Https, 0);
         refuse("http:///a", UrlErrorKind::NoHost, 7);
         refuse("http://:80/a", UrlErrorKind::NoHost, 7);
         refuse("http://u@h/", UrlErrorKind::UserInformation, 7);

@@ -159,9 +159,9 @@ mod tests {
         let url = "http://h/a";
         refuse("", "1:1: the list has no URL");
         refuse("# nothing\n", "1:1: the list has no URL");
-        refuse("\n  /a", "2:3: a URL begins with http://");
+        refuse("\n  /a", "2:3: a URL begins with http:// or https://");
         refuse("http://h/\u{e4}", "1:10: '\u{e4}' must be percent-encoded");
-        refuse("\u{e4} # x", "1:1: a URL begins with http://");
+        refuse("\u{e4} # x", "1:1: a URL begins with http:// or https://");
         refuse(
             &format!("{url} 301"),
             "1:12: unknown word \"301\"; known are status=, location=, bytes= and method=",

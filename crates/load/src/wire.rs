@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use milepost_http::response::RequestMethod;
 
-use crate::endpoint::Endpoint;
 use crate::failure::RunError;
+use crate::origin::Origin;
 use crate::plan::{Persistence, Plan};
 use crate::target::{Target, Version};
 
@@ -25,7 +25,7 @@ const RESERVED: [&str; 5] =
 pub(crate) struct Requests {
     bytes: Arc<[u8]>,
     targets: Vec<Rendered>,
-    origins: Vec<Endpoint>,
+    origins: Vec<Origin>,
 }
 
 /// What a worker must know about a target beside its bytes.
@@ -89,8 +89,9 @@ impl Requests {
         let mut known = std::collections::HashMap::new();
         for target in &plan.targets {
             check(target)?;
-            let origin = *known.entry(&target.address).or_insert_with(|| {
-                origins.push(target.address.clone());
+            let origin = Origin::of(target, &plan.tls)?;
+            let origin = *known.entry(origin).or_insert_with_key(|origin| {
+                origins.push(origin.clone());
                 origins.len() - 1
             });
             let start = bytes.len();
@@ -104,8 +105,8 @@ impl Requests {
         Ok(Self { bytes: bytes.into(), targets, origins })
     }
 
-    /// Distinct addresses of all targets.
-    pub(crate) fn origins(&self) -> &[Endpoint] {
+    /// Distinct origins of all targets.
+    pub(crate) fn origins(&self) -> &[Origin] {
         &self.origins
     }
 

@@ -13,6 +13,7 @@
 //! again what died on an idle connection.
 
 mod chain;
+mod establish;
 mod linger;
 mod recover;
 mod throttle;
@@ -20,9 +21,12 @@ mod throttle;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use mio::{Interest, Token};
+use rustls::ClientConfig;
 
 use crate::answer::{Answer, Judge};
 use crate::browse::Visit;
@@ -31,10 +35,10 @@ use crate::connection::{Connection, Exchange, State, Watch};
 use crate::control::Control;
 use crate::deadlines::Deadlines;
 use crate::driver::{Driver, Outgoing, READ_BYTES, Ready, Sent};
-use crate::endpoint::Endpoint;
 use crate::keep::Keep;
 use crate::meter::Meter;
 use crate::observer::Observer;
+use crate::origin::Origin;
 use crate::plan::{Io, Order, Persistence, Plan, TimeoutFrom};
 use crate::record::{Record, Sample};
 use crate::report::WrongAnswer;
@@ -43,6 +47,7 @@ use crate::socket::Opening;
 use crate::target::Target;
 use crate::wire::Requests;
 
+use establish::cut_off;
 use linger::Lingering;
 use recover::broken;
 
@@ -113,9 +118,11 @@ pub(crate) struct Worker<'a> {
     index: usize,
     driver: Driver,
     /// Addresses: those of the list, then those that redirects led to.
-    origins: Vec<Endpoint>,
+    origins: Vec<Origin>,
+    /// How TLS is spoken, if anybody may want it.
+    tls: Option<Arc<ClientConfig>>,
     /// Addresses of the authorities that redirects led to.
-    addresses: HashMap<String, Endpoint>,
+    addresses: HashMap<String, SocketAddr>,
     /// Origin by origin, for each the slots.
     connections: Vec<Connection>,
     slots: Vec<Slot>,
@@ -155,7 +162,7 @@ pub(crate) struct Worker<'a> {
     lingering: Option<Lingering>,
     /// Whether any connection was ever opened, and the last reason why not.
     connected: bool,
-    refusal: Option<(Endpoint, io::Error)>,
+    refusal: Option<(Origin, io::Error)>,
     record: Record,
     /// The last time that was read from the clock.
     now: u64,
@@ -172,6 +179,7 @@ impl<'a> Worker<'a> {
         index: usize,
         first_slot: usize,
         slots: usize,
+        tls: Option<Arc<ClientConfig>>,
     ) -> io::Result<Self> {
         let plan = shared.plan;
         let places = slots * shared.requests.origins().len();
@@ -187,6 +195,7 @@ impl<'a> Worker<'a> {
             index,
             driver,
             origins: shared.requests.origins().to_vec(),
+            tls,
             addresses: HashMap::new(),
             connections: std::iter::repeat_with(connection).take(places).collect(),
             slots: std::iter::repeat_with(Slot::default).take(slots).collect(),
@@ -218,7 +227,7 @@ impl<'a> Worker<'a> {
     }
 
     /// Why no connection could be opened, if none could.
-    pub(crate) fn into_refusal(self) -> Option<(Endpoint, io::Error)> {
+    pub(crate) fn into_refusal(self) -> Option<(Origin, io::Error)> {
         if self.connected { None } else { self.refusal }
     }
 
@@ -364,7 +373,7 @@ impl<'a> Worker<'a> {
         match connection.state {
             State::Waiting if connection.aside_until > 0 => {}
             State::Waiting => self.read(at, read_closed, schedule),
-            State::Connecting => self.write(at),
+            State::Connecting => self.establish(at),
             State::Sending if self.driver.sent() == Sent::Later => {
                 // The news is that it is out, or something has come before that.
                 if !self.driver.is_sending(at) {
@@ -437,17 +446,19 @@ impl<'a> Worker<'a> {
             return;
         }
         connection.opened = now;
+        connection.connected = 0;
         connection.exchange.opened = now;
         connection.state = State::Connecting;
         let sources = &self.shared.plan.sources;
         let opening = Opening {
+            tls: self.tls.as_ref(),
             source: sources.get(self.openings % sources.len().max(1)).copied(),
             buffer: self.shared.plan.socket_buffer,
             no_delay: self.needs_no_delay,
         };
         self.openings += 1;
-        let endpoint = &self.origins[at / self.slots.len()];
-        let opened = self.driver.open(at, &mut self.connections[at], endpoint, opening);
+        let origin = &self.origins[at / self.slots.len()];
+        let opened = self.driver.open(at, &mut self.connections[at], origin, opening);
         let is_writable = match opened {
             Ok(is_writable) => is_writable,
             Err(error) => return self.refused(at, error),
@@ -458,9 +469,11 @@ impl<'a> Worker<'a> {
         }
         // On a loopback interface the connection is there already, and with the request on its way
         // there is nothing to wait for but the answer.
-        self.write(at);
-        let sent = self.connections[at].state == State::Waiting;
-        self.watch(at, if sent { Watch::Read } else { Watch::Both });
+        self.establish(at);
+        let watch = if self.connections[at].wants_write() { Watch::Both } else { Watch::Read };
+        if self.connections[at].watch != watch {
+            self.watch(at, watch);
+        }
     }
 
     /// Tells the poll what to watch, unless the socket is gone.
@@ -521,7 +534,9 @@ impl<'a> Worker<'a> {
                         self.connected = true;
                         connection.failures = 0;
                         self.record.opened += 1;
-                        self.record.connect.record(now.saturating_sub(connection.opened));
+                        if connection.connected == 0 {
+                            self.record.connect.record(now.saturating_sub(connection.opened));
+                        }
                     }
                     let is_out = is_complete && !self.driver.is_sending(at);
                     connection.state = if is_out { State::Waiting } else { State::Sending };
@@ -565,7 +580,9 @@ impl<'a> Worker<'a> {
                     if !is_later {
                         self.now = self.shared.clock.now();
                     }
+                    let is_whole = socket.layered().is_none_or(|layered| !layered.is_truncated());
                     return match connection.incoming.close(judge, describe) {
+                        Ok(_) if !is_whole => self.died(at, cut_off()),
                         Ok(answer) => self.answered(at, answer, true, schedule),
                         Err(failure) => self.died(at, failure),
                     };
@@ -769,7 +786,7 @@ impl<'a> Worker<'a> {
         at % self.slots.len()
     }
 
-    fn origin(&self, at: usize) -> &Endpoint {
+    fn origin(&self, at: usize) -> &Origin {
         &self.origins[at / self.slots.len()]
     }
 }

@@ -4,6 +4,7 @@
 //! the report is still printed; a second one ends the process.
 
 mod compare;
+mod network;
 mod outputs;
 mod plan;
 mod processes;
@@ -122,6 +123,9 @@ pub(crate) struct Args {
     /// Use a new connection for every request
     #[arg(long)]
     no_keep_alive: bool,
+
+    #[command(flatten)]
+    network: network::Args,
 
     /// Method
     #[arg(short = 'm', long, value_name = "METHOD", default_value = "GET")]

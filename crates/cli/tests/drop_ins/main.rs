@@ -9,4 +9,5 @@ mod http_load;
 mod program;
 mod server;
 mod siege;
+mod tls;
 mod verbatim;

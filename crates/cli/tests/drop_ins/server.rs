@@ -26,6 +26,8 @@ const START_MAX: Duration = Duration::from_secs(30);
 pub(crate) struct Server {
     pub(crate) name: &'static str,
     pub(crate) address: SocketAddr,
+    /// Where TLS is spoken, with the certificate `cert.pem` for `localhost` and 127.0.0.1.
+    pub(crate) secure: SocketAddr,
     _process: Process,
     directory: Directory,
 }
@@ -44,16 +46,21 @@ impl Server {
 
     fn apache() -> Self {
         let program = Program::find().unwrap_or_else(|error| panic!("{error}"));
+        let program = program.with_modules(&["socache_shmcb", "ssl", "http2"]);
         let directory = site();
         let root = directory.path();
         let file = root.join("httpd.conf");
         for _ in 0..PORTS_MAX {
-            let address = free_address();
+            let (address, secure) = (free_address(), free_address());
             let text = format!(
                 "{}{}ServerName localhost\nServerRoot \"{root}\"\nListen {address}\n\
                  DocumentRoot \"{root}/htdocs\"\nUseCanonicalName Off\n\
                  <Directory \"{root}/htdocs\">\nRequire all granted\n</Directory>\n\
-                 RedirectMatch 301 ^/r$ /ok\nRedirectMatch 302 ^/chain$ /r\n",
+                 RedirectMatch 301 ^/r$ /ok\nRedirectMatch 302 ^/chain$ /r\n\
+                 Protocols h2 h2c http/1.1\nListen {secure}\n<VirtualHost {secure}>\nSSLEngine on\n\
+                 SSLCertificateFile \"{root}/cert.pem\"\nSSLCertificateKeyFile \"{root}/key.pem\"\n\
+                 DocumentRoot \"{root}/htdocs\"\n\
+                 RedirectMatch 301 ^/r$ /ok\nRedirectMatch 302 ^/chain$ /r\n</VirtualHost>\n",
                 program.load_modules(),
                 program.process_directives(root),
                 root = root.display()
@@ -64,6 +71,7 @@ impl Server {
                     return Self {
                         name: "apache",
                         address,
+                        secure,
                         _process: Process::Apache(httpd),
                         directory,
                     };
@@ -80,7 +88,7 @@ impl Server {
         let root = directory.path();
         let file = root.join("nginx.conf");
         for _ in 0..PORTS_MAX {
-            let address = free_address();
+            let (address, secure) = (free_address(), free_address());
             let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
                 .map(|name| format!("{name}_temp_path \"{}/{name}\";\n", root.display()))
                 .concat();
@@ -88,13 +96,21 @@ impl Server {
                 "daemon off;\nmaster_process off;\npid \"{root}/pid\";\nerror_log \"{root}/error.log\";\n\
                  events {{ worker_connections 512; }}\n\
                  http {{\naccess_log off;\ndefault_type text/plain;\nkeepalive_requests 1000000;\n\
-                 {temporary}server {{\nlisten {address};\nroot \"{root}/htdocs\";\n\
+                 {temporary}server {{\nlisten {address};\nlisten {secure} ssl http2;\n\
+                 ssl_certificate \"{root}/cert.pem\";\nssl_certificate_key \"{root}/key.pem\";\n\
+                 ssl_session_cache builtin:1000;\nroot \"{root}/htdocs\";\n\
                  location = /r {{ return 301 /ok; }}\nlocation = /chain {{ return 302 /r; }}\n}}\n}}\n",
                 root = root.display()
             );
             fs::write(&file, text).expect("a directory that can be written");
             if let Some(child) = start_nginx(root, &file, address) {
-                return Self { name: "nginx", address, _process: Process::Nginx(child), directory };
+                return Self {
+                    name: "nginx",
+                    address,
+                    secure,
+                    _process: Process::Nginx(child),
+                    directory,
+                };
             }
         }
         panic!("nginx did not start: {:?}", fs::read_to_string(root.join("error.log")));
@@ -107,6 +123,10 @@ impl Server {
 
     pub(crate) fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
+    }
+
+    pub(crate) fn secure_url(&self, path: &str) -> String {
+        format!("https://{}{path}", self.secure)
     }
 }
 
@@ -129,6 +149,11 @@ fn site() -> Directory {
     let file = fs::File::open(file).expect("the new file");
     file.set_modified(SystemTime::now() - Duration::from_secs(3_600)).expect("our own file");
     fs::write(directory.path().join("mime.types"), "").expect("a new file");
+    let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
+    let made = rcgen::generate_simple_self_signed(names).expect("a certificate");
+    fs::write(directory.path().join("cert.pem"), made.cert.pem()).expect("a new file");
+    let key = made.signing_key.serialize_pem();
+    fs::write(directory.path().join("key.pem"), key).expect("a new file");
     directory
 }
 

@@ -31,11 +31,12 @@ const COMPARISONS: [(&str, Comparison); 6] = [
 const UNITS: [(&str, f64); 6] =
     [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9), ("m", 60e9), ("h", 3600e9)];
 
-const DISTRIBUTIONS: [(&str, Distribution); 5] = [
+const DISTRIBUTIONS: [(&str, Distribution); 6] = [
     ("response", Distribution::Response),
     ("service", Distribution::Service),
     ("first_byte", Distribution::FirstByte),
     ("connect", Distribution::Connect),
+    ("tls", Distribution::Tls),
     ("lateness", Distribution::Lateness),
 ];
 

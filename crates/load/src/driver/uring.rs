@@ -81,7 +81,7 @@ impl Uring {
         &mut self,
         at: usize,
         endpoint: &Endpoint,
-        opening: Opening,
+        opening: Opening<'_>,
     ) -> io::Result<Stream> {
         let Endpoint::Tcp(address) = endpoint else { return Err(ErrorKind::Unsupported.into()) };
         let socket = socket::prepare(*address, opening)?;

@@ -13,6 +13,7 @@ mod plan;
 mod recorder;
 mod text;
 
+use std::path::Path;
 use std::time::SystemTime;
 
 use super::{Outside, note};
@@ -20,6 +21,7 @@ use crate::control::Control;
 use crate::failure::RunError;
 use crate::report::Report;
 use crate::run::run_observed;
+use crate::tls::Identity;
 use crate::wire::Single;
 
 use options::{Asked, Fault, Options};
@@ -84,8 +86,15 @@ pub(super) fn run(words: &[String], outside: &dyn Outside, control: &Control) ->
             }
         },
     };
+    let identity = match options.identity.as_ref().map(|path| identity(path, outside)).transpose() {
+        Ok(identity) => identity,
+        Err(message) => {
+            outside.err(&format!("ab: {message}\n"));
+            return EXIT_FAILURE;
+        }
+    };
     outside.out(&text::opening(&options));
-    let plan = match plan::plan(&options, body) {
+    let plan = match plan::plan(&options, body, identity) {
         Ok(plan) => plan,
         Err(plan::PlanFault::NoHost { host, error }) => {
             let reason = error.to_string();
@@ -147,6 +156,13 @@ fn finish(outcome: &Outcome<'_>, outside: &dyn Outside) -> u8 {
         outside.err("milepost: -t without -n ends after 50000 requests, as documented; -n gives another number\n");
     }
     exit
+}
+
+/// Reads certificate and key of the client.
+fn identity(path: &Path, outside: &dyn Outside) -> Result<Identity, String> {
+    let name = path.display();
+    let pem = outside.read(path).map_err(|error| format!("-E {name}: {}", plain(&error)))?;
+    Identity::from_pem(&pem, &pem).map_err(|error| format!("-E {name}: {error}"))
 }
 
 /// Says why the run cannot be done.

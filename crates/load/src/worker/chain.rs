@@ -3,6 +3,7 @@
 //! Nothing in here happens in a run that only loads its list: that neither looks at answers beyond
 //! checking them nor shows them to anybody.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::Worker;
@@ -12,8 +13,11 @@ use crate::connection::{Connection, Exchange, Own};
 use crate::endpoint::Endpoint;
 use crate::failure::FailureKind;
 use crate::observer::{Answered, Exchanged, Outcome};
+use crate::origin::Origin;
+use crate::route::ConnectTo;
 use crate::target::Target;
-use crate::url::HttpUrl;
+use crate::tls::TlsError;
+use crate::url::{HttpUrl, look_up};
 use crate::wire::Single;
 
 /// Addresses that a run connects to, those of the list and those that redirects lead to. Each has a
@@ -66,7 +70,6 @@ impl Worker<'_> {
     ) -> Result<Option<Ready>, Failure> {
         let slot = self.slot(at);
         let plan = self.shared.plan;
-        let address = self.origin(at).clone();
         let connection = &self.connections[at];
         let target = match &connection.own {
             None => &plan.targets[connection.exchange.target],
@@ -75,19 +78,24 @@ impl Worker<'_> {
         let kept = connection.incoming.kept();
         let visit = &mut self.slots[slot].visit;
         let (head, content) = (kept.head_bytes(), kept.content_bytes());
-        let next = match visit.step(&plan.browsing, target, answer.status, head, content) {
+        let mut next = match visit.step(&plan.browsing, target, answer.status, head, content) {
             Step::Done => return Ok(None),
             Step::Failed(failure) => return Err(failure),
             Step::Next(next) => next,
         };
-        let is_elsewhere =
-            next.authority != target.authority && next.request_target.starts_with('/');
+        // Through a proxy, or over a Unix socket, every request goes to the same address.
+        let is_elsewhere = (next.scheme, &next.authority) != (target.scheme, &target.authority)
+            && next.request_target.starts_with('/')
+            && next.tunnel.is_none()
+            && matches!(next.address, Endpoint::Tcp(_));
         let dressed = visit.dress(&next, &plan.browsing);
         let request = Single::render(dressed.as_ref().unwrap_or(&next), plan.persistence)
             .map_err(|error| Failure::new(FailureKind::RedirectUnfit, error.to_string()))?;
         visit.send(&request.bytes)?;
-        let address = if is_elsewhere { self.look_up(&next)? } else { address };
-        let at = self.place(address, slot)?;
+        if is_elsewhere {
+            next.address = self.look_up(&next)?.into();
+        }
+        let at = self.place(&next, slot)?;
         let judge = Judge::new(request.traits.method, next.expectation.clone());
         Ok(Some(Ready { at, own: Box::new(Own { target: *next, request, judge }) }))
     }
@@ -160,35 +168,46 @@ impl Worker<'_> {
 
     /// Finds the address of an authority that a redirect leads to. Blocks the worker for it, once for
     /// each authority.
-    fn look_up(&mut self, target: &Target) -> Result<Endpoint, Failure> {
-        if let Some(address) = self.addresses.get(&target.authority) {
-            return Ok(address.clone());
+    fn look_up(&mut self, target: &Target) -> Result<SocketAddr, Failure> {
+        let key = format!("{}://{}", target.scheme, target.authority);
+        if let Some(address) = self.addresses.get(&key) {
+            return Ok(*address);
         }
         let fail = |why: String| {
             let detail = format!("redirect to {}: {why}", target.uri());
             Failure::new(FailureKind::RedirectUnfit, detail)
         };
         let url = HttpUrl::parse(&target.uri()).map_err(|error| fail(error.to_string()))?;
-        let address = url.resolve().map_err(|error| fail(error.to_string()))?;
-        let address = Endpoint::Tcp(address);
+        let (host, port) = ConnectTo::apply(&self.shared.plan.connect_to, url.host(), url.port());
+        let address = look_up(host, port).map_err(|error| fail(error.to_string()))?;
         if self.addresses.len() < ORIGINS_MAX {
-            self.addresses.insert(target.authority.clone(), address.clone());
+            self.addresses.insert(key, address);
         }
         Ok(address)
     }
 
-    /// The connection of a slot to an address, with a new place if there is none yet.
-    fn place(&mut self, address: Endpoint, slot: usize) -> Result<usize, Failure> {
+    /// The connection of a slot for a target, with a new place if there is none yet.
+    fn place(&mut self, target: &Target, slot: usize) -> Result<usize, Failure> {
+        let unfit = |why| Failure::new(FailureKind::RedirectUnfit, why);
         let slots = self.slots.len();
-        let known = self.origins.iter().position(|origin| *origin == address);
+        let origin = Origin::of(target, &self.shared.plan.tls);
+        let origin = origin.map_err(|error| unfit(error.to_string()))?;
+        if origin.secure.is_some() && self.tls.is_none() {
+            return Err(unfit(format!(
+                "redirect to {}: {}",
+                target.uri(),
+                TlsError::NobodyTrusted
+            )));
+        }
+        let known = self.origins.iter().position(|other| *other == origin);
         let origin = match known {
             Some(origin) => origin,
             None if self.origins.len() >= ORIGINS_MAX => {
                 let detail = format!("redirects lead to more than {ORIGINS_MAX} addresses");
-                return Err(Failure::new(FailureKind::RedirectUnfit, detail));
+                return Err(unfit(detail));
             }
             None => {
-                self.origins.push(address);
+                self.origins.push(origin);
                 let keep = self.shared.keep;
                 let places = self.origins.len() * slots;
                 self.connections.resize_with(places, || Connection::new(keep));

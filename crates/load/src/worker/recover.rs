@@ -8,6 +8,7 @@ use std::io::{self, ErrorKind};
 use std::time::Duration;
 
 use super::Worker;
+use super::establish::hindered;
 use crate::answer::Failure;
 use crate::clock::nanos;
 use crate::connection::{Exchange, State};
@@ -99,11 +100,11 @@ impl Worker<'_> {
 
         let patience = if self.connected { GIVE_UP_AFTER } else { GIVE_UP_FIRST };
         let failing_for = now - connection.failing_since;
-        let kind = match error.kind() {
+        let kind = hindered(&error).unwrap_or(match error.kind() {
             ErrorKind::ConnectionRefused => FailureKind::ConnectRefused,
             ErrorKind::AddrNotAvailable => FailureKind::NoLocalPort,
             _ => FailureKind::ConnectFailed,
-        };
+        });
         let detail = format!("cannot connect to {address}: {error}");
         let failure = Failure { kind, detail, os_error: error.raw_os_error() };
         self.refusal = Some((address, error));

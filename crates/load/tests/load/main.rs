@@ -16,6 +16,7 @@ mod siege;
 mod slots;
 mod sockets;
 mod stop;
+mod tls;
 
 use milepost_load::Io;
 

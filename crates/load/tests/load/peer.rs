@@ -180,6 +180,19 @@ impl Conversation {
         }
     }
 
+    #[allow(dead_code, reason = "not every suite has a proxy")]
+    /// Passes bytes on, both ways, until one side closes.
+    pub(crate) fn forward(&mut self, mut upstream: TcpStream) {
+        let (mut client, mut server) =
+            (self.socket.try_clone().unwrap(), upstream.try_clone().unwrap());
+        std::thread::spawn(move || {
+            let _ = std::io::copy(&mut server, &mut client);
+            let _ = client.shutdown(Shutdown::Both);
+        });
+        let _ = std::io::copy(&mut self.socket, &mut upstream);
+        let _ = upstream.shutdown(Shutdown::Both);
+    }
+
     /// Waits until the client closes.
     pub(crate) fn wait(&mut self) {
         while self.request().is_some() {}

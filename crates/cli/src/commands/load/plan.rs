@@ -1,17 +1,17 @@
 //! Makes a plan of what was typed: reads the URL or the list, looks up addresses, fills in defaults.
 
-use std::collections::HashMap;
 use std::io::Read;
-use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use milepost_load::{
-    Arrival, Expectation, HttpUrl, Io, ListedUrl, Order, Persistence, Plan, Share, Spacing, Stop,
+    Arrival, Expectation, HttpUrl, Io, ListedUrl, Order, Persistence, Plan, Router, Share, Spacing,
+    Stop,
     Target, WarmUp, parse_url_list,
 };
 
+use super::network;
 use super::{Args, ArrivalArg, IoArg, OrderArg};
 
 /// Units of a duration, in seconds.
@@ -35,10 +35,11 @@ impl TryFrom<Args> for Plan {
             }
             (None, None) => return Err(anyhow!("neither a URL nor a list of URLs")),
         };
-        let mut addresses = HashMap::new();
+        let speaks_tls = network::speaks_tls(listed.iter().map(|listed| &listed.url));
+        let mut router = args.network.router();
         let targets = listed
             .into_iter()
-            .map(|listed| target(listed, &args, &mut addresses))
+            .map(|listed| target(listed, &args, &mut router))
             .collect::<anyhow::Result<_>>()?;
 
         let mut plan = Plan::new(targets);
@@ -56,6 +57,7 @@ impl TryFrom<Args> for Plan {
         plan.threads = args.threads;
         plan.timeout = args.timeout;
         plan.share = args.share.unwrap_or(Share { index: 0, of: args.processes });
+        args.network.complete(&mut plan, speaks_tls)?;
         if args.no_keep_alive {
             plan.persistence = Persistence::Close;
         }
@@ -130,24 +132,11 @@ fn read_list(file: &Path) -> anyhow::Result<Vec<ListedUrl>> {
 }
 
 /// One line of the list with what the options say; each host is looked up once.
-fn target(
-    listed: ListedUrl,
-    args: &Args,
-    addresses: &mut HashMap<String, SocketAddr>,
-) -> anyhow::Result<Target> {
+fn target(listed: ListedUrl, args: &Args, router: &mut Router) -> anyhow::Result<Target> {
     let ListedUrl { url, method, expectation } = listed;
-    let address = match addresses.get(url.authority()) {
-        Some(address) => *address,
-        None => {
-            let address =
-                url.resolve().with_context(|| format!("cannot find the host {}", url.host()))?;
-            addresses.insert(url.authority().to_owned(), address);
-            address
-        }
-    };
-    let mut target = url.target(address);
+    let mut target = router.target(&url)?;
     target.method = method.unwrap_or_else(|| args.method.clone());
-    target.fields.clone_from(&args.fields);
+    target.fields.extend_from_slice(&args.fields);
     target.expectation = expectation;
     let expected = &mut target.expectation;
     expected.status = expected.status.or(args.expect_status);

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use milepost_load::{
     Arrival, AssertionOutcome, ErrorCount, Generator, Io, Order, Persistence, Plan, Report,
-    Spacing, Stop, Times, Verdict, Warning, WrongAnswer,
+    Spacing, Stop, Times, TlsSession, TlsSummary, Verdict, Warning, WrongAnswer,
 };
 
 use super::stages;
@@ -142,6 +142,9 @@ fn counts(out: &mut String, report: &Report) {
         push(&mut opened, format_args!(", {} requests sent again", grouped(connections.resent)));
     }
     row(out, "connections", &opened);
+    if let Some(tls) = &report.tls {
+        row(out, "TLS", &handshakes(tls));
+    }
     if let Some(warm_up) = &report.warm_up {
         let text = format!(
             "{} answers in {:.2} s, not in the figures",
@@ -152,13 +155,25 @@ fn counts(out: &mut String, report: &Report) {
     }
 }
 
+fn handshakes(tls: &TlsSummary) -> String {
+    let TlsSession { version, cipher, key_exchange, .. } = &tls.session;
+    let group = key_exchange.as_ref().map_or(String::new(), |group| format!(", {group}"));
+    format!(
+        "{} full handshakes, {} resumed; {version}, {cipher}{group}",
+        grouped(tls.full_handshakes),
+        grouped(tls.resumed_handshakes)
+    )
+}
+
 fn times(out: &mut String, report: &Report) {
-    let columns = [
+    let all = [
         ("service time", &report.service_ns),
         ("response time", &report.response_ns),
         ("first byte", &report.first_byte_ns),
         ("connect", &report.connect_ns),
+        ("TLS", &report.tls_ns),
     ];
+    let columns = if report.tls.is_some() { &all[..] } else { &all[..all.len() - 1] };
     let Times { samples, censored, .. } = report.service_ns;
     line(out, "");
     if samples + censored == 0 {

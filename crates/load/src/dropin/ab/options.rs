@@ -7,6 +7,8 @@ use std::time::Duration;
 use crate::dropin::getopt::{self, Part, Spec, Value};
 use crate::dropin::note;
 use crate::plan::Persistence;
+use crate::route::Proxy;
+use crate::tls::{CipherList, TlsVersion};
 use crate::url::HttpUrl;
 
 /// Most connections, as in ab.
@@ -67,7 +69,12 @@ pub(super) struct Options {
     pub(super) attributes: [String; 3],
     /// Field lines in the order in which they are sent.
     pub(super) fields: Vec<(String, String)>,
-    pub(super) proxy: Option<HttpUrl>,
+    pub(super) proxy: Option<Proxy>,
+    pub(super) hides_server_name: bool,
+    pub(super) ciphers: Option<CipherList>,
+    pub(super) version: Option<TlsVersion>,
+    /// Certificate and key of the client, in one file.
+    pub(super) identity: Option<PathBuf>,
     /// Whether `-k` was given.
     pub(super) keep_alive: bool,
     pub(super) persistence: Persistence,
@@ -149,6 +156,10 @@ impl Options {
             attributes: [String::new(), String::new(), "bgcolor=white".to_owned()],
             fields: Vec::new(),
             proxy: None,
+            hides_server_name: false,
+            ciphers: None,
+            version: None,
+            identity: None,
             keep_alive: false,
             persistence: Persistence::Close,
             hides_percentiles: false,
@@ -209,9 +220,9 @@ impl Options {
             "A" => typed.login = Some(credentials(name, &value)?),
             "P" => typed.proxy_login = Some(credentials(name, &value)?),
             "X" => {
-                let url = HttpUrl::parse(&format!("http://{value}/"));
+                let proxy = Proxy::parse(&value);
                 let fault = |error| refused(format!("-X: {value:?}: {error}"));
-                self.proxy = Some(url.map_err(fault)?);
+                self.proxy = Some(proxy.map_err(fault)?);
             }
             "k" => self.keep_alive = true,
             "d" => self.hides_percentiles = true,
@@ -229,8 +240,18 @@ impl Options {
                     || refused(format!("--linger-report: {value:?} is no number of seconds"));
                 self.linger_max = Some(wait.ok_or_else(fault)?);
             }
-            // -I, -Z, -f, -E
-            tls => return Err(refused(format!("-{tls}: TLS is not done yet in milepost load"))),
+            "I" => self.hides_server_name = true,
+            "Z" => {
+                let ciphers = CipherList::parse(&value);
+                self.ciphers = Some(ciphers.map_err(|error| refused(format!("-Z: {error}")))?);
+            }
+            "f" if value.eq_ignore_ascii_case("ALL") => self.version = None,
+            "f" => {
+                let version = TlsVersion::parse(&value);
+                self.version = Some(version.map_err(|error| refused(format!("-f: {error}")))?);
+            }
+            "E" => self.identity = Some(value.into()),
+            other => return Err(Fault::Usage(format!("illegal option -- {other}"))),
         }
         Ok(())
     }
@@ -278,7 +299,12 @@ impl Options {
             field("Cookie", typed.cookies.join("; "));
         }
         typed.login.into_iter().for_each(|login| field("Authorization", login));
-        typed.proxy_login.into_iter().for_each(|login| field("Proxy-Authorization", login));
+        match &mut self.proxy {
+            Some(proxy) => proxy.authorization = typed.proxy_login,
+            None => {
+                typed.proxy_login.into_iter().for_each(|login| field("Proxy-Authorization", login))
+            }
+        }
         if self.body.is_some() {
             let content_type = self.content_type.clone();
             field("Content-Type", content_type.unwrap_or_else(|| "text/plain".to_owned()));
@@ -332,9 +358,6 @@ fn credentials(name: &str, text: &str) -> Result<String, Fault> {
 /// A URL as ab takes it: the scheme may be missing, the slash after the host not.
 fn url(text: &str) -> Result<HttpUrl, Fault> {
     let rest = match text.split_once("://") {
-        Some((scheme, _)) if scheme.eq_ignore_ascii_case("https") => {
-            return Err(refused(format!("{text}: TLS is not done yet in milepost load")));
-        }
         Some((_, rest)) => rest,
         None => text,
     };

@@ -1,13 +1,16 @@
 //! Makes a plan of ab's options.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::options::Options;
 use crate::dropin::note;
+use crate::endpoint::Endpoint;
 use crate::plan::{Persistence, Plan, Refusal, Stop, TimeoutFrom};
+use crate::route::{RouteError, Router};
 use crate::target::Version;
-use crate::url::HttpUrl;
+use crate::tls::Identity;
 
 /// Requests of a run that has a time and no number.
 pub(super) const REQUESTS_TIMED: u64 = 50_000;
@@ -21,23 +24,25 @@ pub(super) enum PlanFault {
     Unusable(String),
 }
 
-/// The plan, with `body` as the content of each request.
-pub(super) fn plan(options: &Options, body: Vec<u8>) -> Result<Plan, PlanFault> {
-    let connected: &HttpUrl = options.proxy.as_ref().unwrap_or(&options.url);
-    let address = connected
-        .resolve()
-        .map_err(|error| PlanFault::NoHost { host: connected.host().to_owned(), error })?;
-    if options.bind.is_some_and(|bind| bind.is_ipv4() != address.is_ipv4()) {
+/// The plan, with `body` as the content of each request; the client is `identity` to TLS.
+pub(super) fn plan(
+    options: &Options,
+    body: Vec<u8>,
+    identity: Option<Identity>,
+) -> Result<Plan, PlanFault> {
+    let mut router = Router::default();
+    router.proxy.clone_from(&options.proxy);
+    let no_host = |RouteError { host, source }| PlanFault::NoHost { host, error: source };
+    let mut target = router.target(&options.url).map_err(no_host)?;
+    if let (Some(bind), Endpoint::Tcp(address)) = (options.bind, &target.address)
+        && bind.is_ipv4() != address.is_ipv4()
+    {
         let message = format!("-B: not of the same family as {}", address.ip());
         return Err(PlanFault::Unusable(message));
     }
-    let mut target = options.url.target(address);
-    if options.proxy.is_some() {
-        target.request_target = target.uri();
-    }
     target.version = Version::Http10;
     target.method.clone_from(&options.method);
-    target.fields.clone_from(&options.fields);
+    target.fields.extend_from_slice(&options.fields);
     target.content = body.into();
 
     let mut plan = Plan::new(vec![target]);
@@ -48,6 +53,13 @@ pub(super) fn plan(options: &Options, body: Vec<u8>) -> Result<Plan, PlanFault> 
     plan.refusal = Refusal::Fail;
     plan.sources = options.bind.into_iter().collect();
     plan.socket_buffer = options.window;
+    // As ab: whoever answers is taken for the server.
+    plan.tls.trusts_any = true;
+    plan.tls.hides_server_name = options.hides_server_name;
+    plan.tls.ciphers.clone_from(&options.ciphers);
+    plan.tls.version_min = options.version.unwrap_or_default();
+    plan.tls.version_max = options.version;
+    plan.tls.identity = identity.map(Arc::new);
     plan.stop = match options.time_limit {
         None => Stop::Requests(options.count()),
         Some(length) => Stop::Either(options.count(), length),

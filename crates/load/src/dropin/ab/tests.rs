@@ -92,8 +92,6 @@ fn what_is_wrong_or_not_done_is_named() {
         ("-i -p body", "Cannot mix POST with other methods\n"),
         ("-m X -i", "Cannot mix HEAD with other methods\n"),
         ("-p body -m X", "Cannot mix POST with other methods\n"),
-        ("-Z AES", "ab: -Z: TLS is not done yet in milepost load"),
-        ("-I", "ab: -I: TLS is not done yet in milepost load"),
         ("-H nocolon", "ab: -H \"nocolon\": a field line is a name, a colon and a value"),
         ("-H Connection:x", "ab: -H \"Connection:x\": only close and keep-alive are done"),
         ("-A user", "ab: -A: credentials are a user, a colon and a password"),
@@ -106,14 +104,21 @@ fn what_is_wrong_or_not_done_is_named() {
     for (url, fault) in [
         ("http://h", "invalid URL"),
         ("h", "invalid URL"),
-        ("ftp://h/", "invalid URL: a URL begins with http://"),
+        ("ftp://h/", "invalid URL: a URL begins with http:// or https://"),
         ("http://h/a b", "invalid URL: ' ' must be percent-encoded"),
     ] {
         let fault = Fault::Usage(fault.to_owned());
         assert_eq!(Options::parse(&[url.to_owned()]).unwrap_err(), fault, "{url}");
     }
-    let Err(Fault::Refused(message)) = Options::parse(&["https://h/".to_owned()]) else { panic!() };
-    assert_eq!(message, "ab: https://h/: TLS is not done yet in milepost load");
+    for (line, part) in [("-Z RC4-MD5", "nearest is ECDHE-RSA-AES128"), ("-f SSL3", "1.2 and 1.3")]
+    {
+        let Err(Fault::Refused(message)) = parse(line) else { panic!("{line}") };
+        assert!(message.contains(part), "{message}");
+    }
+    let tls = parse("-I -Z ECDHE-RSA-AES128-GCM-SHA256 -f TLS1.2 -E me.pem").unwrap();
+    assert!(tls.hides_server_name && tls.ciphers.is_some() && tls.identity.is_some());
+    assert_eq!(tls.version, Some(crate::tls::TlsVersion::Tls12));
+    assert!(matches!(Options::parse(&["https://h/".to_owned()]), Ok(Asked::Run(_))));
     assert!(matches!(Options::parse(&["h/".to_owned()]), Ok(Asked::Run(_))));
 }
 

@@ -1,12 +1,14 @@
 //! ab's report, line by line.
 
 use std::fmt::Write as _;
+use std::net::IpAddr;
 use std::sync::LazyLock;
 
 use super::Outcome;
 use super::options::Options;
 use super::recorder::Row;
 use crate::dropin::sample::Sample;
+use crate::report::TlsSession;
 
 /// Width of the labels.
 const LABEL_WIDTH: usize = 24;
@@ -60,12 +62,15 @@ Options are:
     -e filename     Write a CSV file of the percentiles
     -r              Go on after errors of a socket
     -m method       Method
+    -I              Do not tell the server its name in TLS
+    -Z ciphers      Ciphers of TLS, as OpenSSL calls them
+    -f protocol     Version of TLS: TLS1.2, TLS1.3 or ALL
+    -E file         Certificate of the client, with its key, in PEM form
     -h              Print this
   of milepost:
     --quirks=ab24   Count as ab of httpd 2.4 does, right or wrong
     --linger-report[=seconds]
                     Wait to see how long the server keeps a connection that it should close [120]
-  not done: https:// and -I -Z -f -E
 ";
 
 /// What is printed before the run.
@@ -79,7 +84,7 @@ pub(super) fn opening(options: &Options) -> String {
     if !options.html {
         out.push_str(&format!("Benchmarking {} ", options.url.host()));
         if let Some(proxy) = &options.proxy {
-            out.push_str(&format!("[through {}:{}] ", proxy.host(), proxy.port()));
+            out.push_str(&format!("[through {}:{}] ", proxy.url.host(), proxy.url.port()));
         }
         out.push_str("(be patient)");
         out.push_str(if options.shows_progress() { "\n" } else { "..." });
@@ -104,11 +109,37 @@ pub(super) fn report(outcome: &Outcome<'_>) -> String {
     out
 }
 
+/// Version, cipher, bits of the server's key and of the cipher's.
+fn protocol(session: &TlsSession) -> String {
+    let cipher_bits = if session.cipher.contains("128") { 128 } else { 256 };
+    let key_bits = session.server_key_bits.unwrap_or_default();
+    format!("{},{},{key_bits},{cipher_bits}", session.version, session.cipher)
+}
+
+/// The group of the key exchange, as ab has it.
+fn temporary_key(group: &str) -> Option<&'static str> {
+    Some(match group {
+        "X25519" => "X25519 253 bits",
+        "secp256r1" => "ECDH prime256v1 256 bits",
+        "secp384r1" => "ECDH secp384r1 384 bits",
+        _ => return None,
+    })
+}
+
 fn head(out: &mut String, outcome: &Outcome<'_>) {
     let Outcome { options, taken, .. } = outcome;
     line(out, "Server Software", &taken.server);
     line(out, "Server Hostname", options.url.host());
     line(out, "Server Port", options.url.port());
+    if let Some(tls) = &outcome.report.tls {
+        line(out, "SSL/TLS Protocol", protocol(&tls.session));
+        if let Some(key) = tls.session.key_exchange.as_deref().and_then(temporary_key) {
+            line(out, "Server Temp Key", key);
+        }
+        if !options.hides_server_name && options.url.host().parse::<IpAddr>().is_err() {
+            line(out, "TLS Server Name", options.url.host());
+        }
+    }
     out.push('\n');
     line(out, "Document Path", options.url.request_target());
     if options.accepts_any_length {

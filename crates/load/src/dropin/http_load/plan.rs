@@ -1,7 +1,6 @@
 //! Makes a plan of http_load's options and its file of URLs.
 
-use std::collections::HashMap;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
 use rustix::process::{Resource, getrlimit};
@@ -9,7 +8,9 @@ use rustix::process::{Resource, getrlimit};
 use super::options::{End, Options, Start};
 use crate::dropin::{Outside, note};
 use crate::plan::{Arrival, Order, Persistence, Plan, Refusal, Spacing, Stop, TimeoutFrom};
+use crate::route::{Proxy, Router};
 use crate::target::{Target, Version};
+use crate::tls::CipherList;
 use crate::url::HttpUrl;
 
 /// Most fetches that are under way at a time with `-rate`, if the limit of open files allows so many.
@@ -39,10 +40,11 @@ pub(super) fn plan(options: &Options, outside: &dyn Outside) -> Result<Plan, Str
     let text = read(&options.url_file, outside)?;
     let text = String::from_utf8_lossy(&text);
     let proxy = options.proxy.as_deref().map(proxy).transpose()?;
-    let mut addresses = HashMap::new();
+    let mut router = Router::default();
+    router.proxy = proxy;
     let mut targets = Vec::new();
     for (line, number) in text.lines().zip(1..).filter(|(line, _)| !line.trim().is_empty()) {
-        let target = target(line.trim(), options, proxy.as_ref(), &mut addresses);
+        let target = target(line.trim(), options, &mut router);
         targets.push(target.map_err(|why| format!("{}:{number}: {why}", file(&options.url_file)))?);
     }
     if targets.is_empty() {
@@ -67,6 +69,10 @@ pub(super) fn plan(options: &Options, outside: &dyn Outside) -> Result<Plan, Str
     plan.refusal = Refusal::Fail;
     plan.receive_rate = options.throttle;
     plan.socket_buffer = options.throttle.map(|_| THROTTLED_BUFFER_BYTES);
+    // As http_load: whoever answers is taken for the server.
+    plan.tls.trusts_any = true;
+    let ciphers = options.cipher.as_deref().map(CipherList::parse).transpose();
+    plan.tls.ciphers = ciphers.map_err(|error| format!("-cipher: {error}"))?;
     plan.linger_max = Some(options.linger_max.unwrap_or(note::GLANCE));
     if let Some(path) = &options.sources {
         plan.sources = sources(path, outside)?;
@@ -98,32 +104,12 @@ fn arrival(per_second: f64, jitter: bool, quirks: bool) -> Arrival {
     }
 }
 
-fn target(
-    line: &str,
-    options: &Options,
-    proxy: Option<&HttpUrl>,
-    addresses: &mut HashMap<String, SocketAddr>,
-) -> Result<Target, String> {
-    if line.get(..8).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https://")) {
-        return Err(super::text::no_tls(line, options.cipher.as_deref()));
-    }
+fn target(line: &str, options: &Options, router: &mut Router) -> Result<Target, String> {
     let url =
         HttpUrl::parse(line).map_err(|error| format!("unknown protocol - {line}: {error}"))?;
-    let connected = proxy.unwrap_or(&url);
-    let address = match addresses.get(connected.authority()) {
-        Some(address) => *address,
-        None => {
-            let address = connected
-                .resolve()
-                .map_err(|error| format!("unknown host - {}: {error}", connected.host()))?;
-            addresses.insert(connected.authority().to_owned(), address);
-            address
-        }
-    };
-    let mut target = url.target(address);
-    if proxy.is_some() {
-        target.request_target = target.uri();
-    }
+    let target = router.target(&url);
+    let mut target =
+        target.map_err(|error| format!("unknown host - {}: {}", error.host, error.source))?;
     if options.quirks {
         url.host().clone_into(&mut target.authority);
     }
@@ -137,8 +123,8 @@ fn target(
     Ok(target)
 }
 
-fn proxy(text: &str) -> Result<HttpUrl, String> {
-    HttpUrl::parse(&format!("http://{text}/")).map_err(|error| format!("-proxy {text}: {error}"))
+fn proxy(text: &str) -> Result<Proxy, String> {
+    Proxy::parse(text).map_err(|error| format!("-proxy {text}: {error}"))
 }
 
 /// Reads the list of local addresses, one a line.

@@ -117,12 +117,12 @@ fn mistakes_in_files_have_a_place() {
     assert_eq!(fault("-p 1 -f 1 u", "\n\n"), "u: the file has no URL");
     assert_eq!(
         fault("-p 1 -f 1 u", "http://127.0.0.1/\nftp://h/"),
-        "u:2: unknown protocol - ftp://h/: a URL begins with http://"
+        "u:2: unknown protocol - ftp://h/: a URL begins with http:// or https://"
     );
     assert_eq!(fault("-p 1 -f 1 nofile", ""), "nofile: No such file or directory");
     assert_eq!(
         fault("-p 1 -f 1 -sip u u", "x"),
-        "u:1: unknown protocol - x: a URL begins with http://"
+        "u:1: unknown protocol - x: a URL begins with http:// or https://"
     );
     let sip = fault("-p 1 -f 1 -sip u u", "http://127.0.0.1/");
     assert_eq!(sip, "u:1: \"http://127.0.0.1/\" is no numeric IPv4 address");

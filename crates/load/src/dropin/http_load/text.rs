@@ -38,7 +38,6 @@ Every flag may be cut short. Flags are:
                     Wait to see how long the server keeps a connection that it should close [120]
 url_file has one URL a line, fetched in random order; - is stdin.
 What differs from http_load is in docs/drop-ins.md.
-  not done: https://
 ";
 
 /// The report.
@@ -111,12 +110,6 @@ pub(super) fn progress(elapsed: Duration, completed: u64, started: u64) -> Strin
         general(elapsed.as_secs_f64()),
         started.saturating_sub(completed)
     )
-}
-
-/// Why an https URL cannot be fetched, and what to say of the cipher.
-pub(super) fn no_tls(line: &str, cipher: Option<&str>) -> String {
-    let cipher = cipher.map_or(String::new(), |name| format!("; -cipher {name} needs it"));
-    format!("{line}: TLS is not done yet in milepost load{cipher}")
 }
 
 fn times(out: &mut String, name: &str, times: &Extent) {

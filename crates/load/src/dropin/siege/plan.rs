@@ -1,8 +1,7 @@
 //! Makes a plan of siege's settings and its list of URLs.
 
-use std::collections::HashMap;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::Fault;
@@ -12,7 +11,9 @@ use crate::base64;
 use crate::browse::REDIRECTS_MAX_DEFAULT;
 use crate::dropin::{Outside, note};
 use crate::plan::{Order, Persistence, Plan, Refusal, Stop, TimeoutFrom};
+use crate::route::{Proxy, Router};
 use crate::target::{Target, Version};
+use crate::tls::{CipherList, Identity, TlsSettings};
 use crate::url::HttpUrl;
 
 /// Read when there is neither a URL nor a file.
@@ -27,10 +28,10 @@ const ENDLESS: Duration = Duration::from_secs(365 * 86_400);
 /// The plan.
 pub(super) fn plan(settings: &Settings, outside: &dyn Outside) -> Result<Plan, Fault> {
     let (lines, file) = lines(settings, outside)?;
-    let mut addresses = HashMap::new();
+    let mut router = router(settings)?;
     let mut targets = Vec::with_capacity(lines.len());
     for line in &lines {
-        let target = target(line, settings, outside, &mut addresses).map_err(|message| {
+        let target = target(line, settings, outside, &mut router).map_err(|message| {
             Fault::Fatal(match &file {
                 Some(file) => format!("{}:{}: {message}", file.display(), line.number),
                 None => message,
@@ -67,6 +68,7 @@ pub(super) fn plan(settings: &Settings, outside: &dyn Outside) -> Result<Plan, F
     plan.browsing.page_elements = settings.parser;
     plan.browsing.skipped_hosts.clone_from(&settings.skipped_hosts);
     plan.browsing.logins.clone_from(&settings.logins);
+    plan.tls = tls(settings, outside)?;
     if !settings.keep_alive {
         plan.linger_max = Some(settings.linger_max.unwrap_or(note::GLANCE));
     }
@@ -97,33 +99,52 @@ fn lines(
     Ok((lines, Some(path)))
 }
 
+/// The way to the servers.
+fn router(settings: &Settings) -> Result<Router, Fault> {
+    let mut router = Router::default();
+    if let Some(host) = &settings.proxy_host {
+        let proxy = Proxy::parse(&format!("{host}:{}", settings.proxy_port));
+        let mut proxy =
+            proxy.map_err(|error| Fault::Fatal(format!("proxy-host {host}: {error}")))?;
+        let login = settings.proxy_login.as_ref();
+        proxy.authorization =
+            login.map(|login| format!("Basic {}", base64::encode(login.as_bytes())));
+        router.proxy = Some(proxy);
+    }
+    Ok(router)
+}
+
+/// Ciphers, and who the client is. As in siege, whoever answers is taken for the server.
+fn tls(settings: &Settings, outside: &dyn Outside) -> Result<TlsSettings, Fault> {
+    let mut tls = TlsSettings { trusts_any: true, ..TlsSettings::default() };
+    if let Some(ciphers) = &settings.ssl_ciphers {
+        let list = CipherList::parse(ciphers);
+        tls.ciphers = Some(list.map_err(|error| Fault::Fatal(format!("ssl-ciphers: {error}")))?);
+    }
+    if let Some(certificate) = &settings.ssl_cert {
+        let read = |path: &Path| {
+            let read = outside.read(path);
+            read.map_err(|error| Fault::Fatal(format!("{}: {error}", path.display())))
+        };
+        let pem = read(certificate)?;
+        let key = settings.ssl_key.as_deref().map(read).transpose()?;
+        let identity = Identity::from_pem(&pem, key.as_ref().unwrap_or(&pem));
+        let identity = identity
+            .map_err(|error| Fault::Fatal(format!("{}: {error}", certificate.display())))?;
+        tls.identity = Some(Arc::new(identity));
+    }
+    Ok(tls)
+}
+
 fn target(
     line: &Line,
     settings: &Settings,
     outside: &dyn Outside,
-    addresses: &mut HashMap<String, SocketAddr>,
+    router: &mut Router,
 ) -> Result<Target, String> {
     let url = url(&line.url)?;
-    let proxy = match &settings.proxy_host {
-        None => None,
-        Some(host) => {
-            let text = format!("http://{host}:{}/", settings.proxy_port);
-            Some(HttpUrl::parse(&text).map_err(|error| format!("proxy-host {host}: {error}"))?)
-        }
-    };
-    let connected = proxy.as_ref().unwrap_or(&url);
-    let address = match addresses.get(connected.authority()) {
-        Some(address) => *address,
-        None => {
-            let address = connected.resolve();
-            let address = address.map_err(|error| format!("{}: {error}", connected.host()))?;
-            *addresses.entry(connected.authority().to_owned()).or_insert(address)
-        }
-    };
-    let mut target = url.target(address);
-    if proxy.is_some() {
-        target.request_target = target.uri();
-    }
+    let target = router.target(&url);
+    let mut target = target.map_err(|error| format!("{}: {}", error.host, error.source))?;
     target.version = if settings.mode == Mode::Siege { settings.version } else { Version::Http10 };
     target.method = match (line.method, settings.mode) {
         (Some(method), _) => method.to_owned(),
@@ -138,7 +159,7 @@ fn target(
         }
     }
     .into();
-    target.fields = fields(line, settings, !target.content.is_empty())?;
+    target.fields.extend(fields(line, settings, !target.content.is_empty())?);
     Ok(target)
 }
 
@@ -153,9 +174,6 @@ fn fields(
     field("Accept-Encoding", if settings.parser { "identity" } else { &settings.accept_encoding });
     if let Some(agent) = &settings.user_agent {
         field("User-Agent", agent);
-    }
-    if let Some(login) = &settings.proxy_login {
-        field("Proxy-Authorization", &format!("Basic {}", base64::encode(login.as_bytes())));
     }
     if has_content {
         let own = line.content_type.as_ref().or(settings.content_type.as_ref());
@@ -177,9 +195,6 @@ fn fields(
 /// A URL as siege takes it: the scheme may be missing, and what must be percent-encoded is.
 fn url(text: &str) -> Result<HttpUrl, String> {
     let with_scheme = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
-    if with_scheme.get(..8).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https://")) {
-        return Err(format!("{text}: TLS is not done yet in milepost load"));
-    }
     let mut encoded = String::with_capacity(with_scheme.len());
     for byte in with_scheme.bytes() {
         match byte.is_ascii_graphic() {

@@ -116,6 +116,9 @@ pub(super) struct Settings {
     pub(super) proxy_host: Option<String>,
     pub(super) proxy_port: u16,
     pub(super) proxy_login: Option<String>,
+    pub(super) ssl_cert: Option<PathBuf>,
+    pub(super) ssl_key: Option<PathBuf>,
+    pub(super) ssl_ciphers: Option<String>,
     pub(super) follow: bool,
     pub(super) fields: Vec<(String, String)>,
     pub(super) quirks: Quirks,
@@ -195,6 +198,9 @@ impl Default for Settings {
             proxy_host: None,
             proxy_port: 3128,
             proxy_login: None,
+            ssl_cert: None,
+            ssl_key: None,
+            ssl_ciphers: None,
             follow: true,
             fields: Vec::new(),
             quirks: Quirks::None,
@@ -284,9 +290,13 @@ impl Settings {
             // What it is without them.
             "debug" | "cache" | "expire-session" if !flag(key, value)? => {}
             "chunked" | "url-escaping" | "zero-data-ok" if flag(key, value)? => {}
-            // They change what a terminal looks like, how files of an upload are named, or https.
+            "ssl-cert" => self.ssl_cert = Some(value.into()),
+            "ssl-key" => self.ssl_key = Some(value.into()),
+            "ssl-ciphers" => self.ssl_ciphers = Some(value.to_owned()),
+            // The time of a request counts for its handshake too.
+            "ssl-timeout" => {}
+            // They change what a terminal looks like, or how files of an upload are named.
             "color" | "spinner" | "unique" | "attempts" => {}
-            _ if key.starts_with("ssl-") => {}
             _ => return Err(Fault::Fatal(format!("{key} = {value}: not done in milepost siege"))),
         }
         Ok(())

@@ -56,7 +56,7 @@ Options:
       --linger-report[=SECONDS]
                             Wait to see how long the server keeps a connection that it
                             should close [120]
-  not done: https://, -D
+  not done: -D
 ";
 
 /// The name of the program and its version.
