@@ -14,11 +14,16 @@ const SHOWN_BYTES_MAX: usize = 200;
 impl Expectation {
     /// Whether the head is right. What only the end of the content can tell is not asked here.
     pub(crate) fn accepts_head(&self, head: &ResponseHead<'_>) -> bool {
-        let status = match self.status {
-            Some(status) => head.status == status,
-            None => head.status < STATUS_WRONG_MIN,
+        self.accepts(head.status, head.location)
+    }
+
+    /// Whether status and Location are right.
+    pub(crate) fn accepts(&self, status: u16, location: Option<&[u8]>) -> bool {
+        let is_right = match self.status {
+            Some(expected) => status == expected,
+            None => status < STATUS_WRONG_MIN,
         };
-        status && self.location.as_deref().is_none_or(|location| head.location == Some(location))
+        is_right && self.location.as_deref().is_none_or(|expected| location == Some(expected))
     }
 
     /// Whether the length of the content is right.
@@ -44,9 +49,14 @@ impl Expectation {
 
 /// The head of an answer in words.
 pub(crate) fn describe_head(head: &ResponseHead<'_>) -> String {
-    let mut text = format!("status {}", head.status);
-    if head.location.is_some() || (300..400).contains(&head.status) {
-        push_location(&mut text, head.location);
+    describe(head.status, head.location)
+}
+
+/// Status and Location of an answer in words.
+pub(crate) fn describe(status: u16, location: Option<&[u8]>) -> String {
+    let mut text = format!("status {status}");
+    if location.is_some() || (300..400).contains(&status) {
+        push_location(&mut text, location);
     }
     text
 }

@@ -265,7 +265,7 @@ impl Driver {
 ///
 /// When io_uring is asked for and cannot be used.
 pub(crate) fn settle(plan: &Plan, requests: &Requests) -> Result<Io, RunError> {
-    if plan.io == Io::Epoll {
+    if plan.io == Io::Epoll || (plan.io == Io::Auto && plan.http2.is_some()) {
         return Ok(Io::Epoll);
     }
     match why_not_uring(plan, requests) {
@@ -285,6 +285,9 @@ fn why_not_uring(plan: &Plan, requests: &Requests) -> Option<String> {
     let plain = requests.origins().iter().all(is_plain);
     if !plain {
         return Some("it is used for TCP without TLS alone".to_owned());
+    }
+    if plan.http2.is_some() {
+        return Some("it is not used for HTTP/2".to_owned());
     }
     if plan.browsing.is_active() {
         return Some("it is not used where answers lead to further requests".to_owned());

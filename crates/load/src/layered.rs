@@ -71,6 +71,12 @@ pub(crate) enum Hindrance {
     /// The handshake failed.
     #[error("{}", tls_text(.0))]
     Tls(rustls::Error),
+    /// The server does not offer HTTP/2.
+    #[error("the server does not speak HTTP/2 over TLS (ALPN)")]
+    NoHttp2,
+    /// The server answers HTTP/2 with something else.
+    #[error("the server does not speak HTTP/2: {0}")]
+    Http2(String),
     /// The server ended the connection instead.
     #[error("the connection was closed in the TLS handshake")]
     Closed,
@@ -176,22 +182,7 @@ impl Layered {
 
     /// What was negotiated.
     pub(crate) fn session(&self) -> Option<TlsSession> {
-        let tls = self.tls.as_ref()?;
-        let suite = tls.negotiated_cipher_suite()?.suite();
-        let version = match tls.protocol_version()? {
-            rustls::ProtocolVersion::TLSv1_2 => "TLSv1.2".to_owned(),
-            rustls::ProtocolVersion::TLSv1_3 => "TLSv1.3".to_owned(),
-            other => format!("{other:?}"),
-        };
-        let certificate = tls.peer_certificates().and_then(<[_]>::first);
-        Some(TlsSession {
-            version,
-            cipher: cipher_name(suite),
-            key_exchange: tls
-                .negotiated_key_exchange_group()
-                .map(|group| format!("{:?}", group.name())),
-            server_key_bits: certificate.and_then(|it| certificate::key_bits(it)),
-        })
+        session_of(self.tls.as_ref()?)
     }
 
     /// As [`Stream::read`].
@@ -315,6 +306,25 @@ impl Tunnel {
             return Ok(());
         }
     }
+}
+
+/// What was negotiated.
+pub(crate) fn session_of(tls: &ClientConnection) -> Option<TlsSession> {
+    let suite = tls.negotiated_cipher_suite()?.suite();
+    let version = match tls.protocol_version()? {
+        rustls::ProtocolVersion::TLSv1_2 => "TLSv1.2".to_owned(),
+        rustls::ProtocolVersion::TLSv1_3 => "TLSv1.3".to_owned(),
+        other => format!("{other:?}"),
+    };
+    let certificate = tls.peer_certificates().and_then(<[_]>::first);
+    Some(TlsSession {
+        version,
+        cipher: cipher_name(suite),
+        key_exchange: tls
+            .negotiated_key_exchange_group()
+            .map(|group| format!("{:?}", group.name())),
+        server_key_bits: certificate.and_then(|it| certificate::key_bits(it)),
+    })
 }
 
 /// Writes what TLS wants written.

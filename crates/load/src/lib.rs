@@ -18,6 +18,7 @@ pub mod dropin;
 mod endpoint;
 mod failure;
 mod head_fields;
+mod http2;
 mod interval;
 mod keep;
 mod layered;

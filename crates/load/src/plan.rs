@@ -72,6 +72,9 @@ pub struct Plan {
     pub browsing: Browsing,
     /// Other places for hosts that redirects lead to; see [`crate::Router::connect_to`].
     pub connect_to: Vec<ConnectTo>,
+    /// Speak HTTP/2, with as many streams at a time on each connection. Over TLS the server must offer
+    /// it; without TLS it is taken for granted.
+    pub http2: Option<usize>,
     /// How TLS is spoken with targets that want it.
     pub tls: TlsSettings,
     /// Local addresses that connections are opened from, one after the other. Empty leaves it to the
@@ -248,6 +251,7 @@ impl Plan {
             io: Io::Auto,
             browsing: Browsing::default(),
             connect_to: Vec::new(),
+            http2: None,
             tls: TlsSettings::default(),
             sources: Vec::new(),
             socket_buffer: None,

@@ -13,6 +13,7 @@ use crate::clock::{Clock, nanos};
 use crate::control::Control;
 use crate::driver;
 use crate::failure::RunError;
+use crate::http2::Http2Worker;
 use crate::observer::Observer;
 use crate::origin::Origin;
 use crate::plan::{Arrival, Io, Plan, Refusal, Spacing, Stop, WarmUp};
@@ -121,7 +122,7 @@ fn start_share(
     let (connections, before) = (connections as usize, before as usize);
     // A redirect may lead to TLS.
     let speaks_tls = requests.origins().iter().any(|origin| origin.secure.is_some())
-        || (plan.browsing.is_active() && plan.tls.configuration().is_ok());
+        || (plan.browsing.is_active() && plan.tls.configuration(None).is_ok());
     let workers = (0..threads)
         .map(|index| {
             // The first connections go to the first workers, one more each if it does not come out
@@ -131,12 +132,49 @@ fn start_share(
             let more = usize::from(index < rest);
             let first = before + index * slots + index.min(rest);
             // Each has its own store of sessions.
-            let tls = speaks_tls.then(|| plan.tls.configuration()).transpose()?;
-            Worker::new(&shared, index, first, slots + more, tls).map_err(RunError::Worker)
+            let protocol = plan.http2.is_some().then_some(&b"h2"[..]);
+            let tls = speaks_tls.then(|| plan.tls.configuration(protocol)).transpose()?;
+            let slots = slots + more;
+            match plan.http2 {
+                None => Worker::new(&shared, index, first, slots, tls)
+                    .map(|worker| AnyWorker::Http1(Box::new(worker)))
+                    .map_err(RunError::Worker),
+                Some(streams) => Http2Worker::new(&shared, index, first, slots, streams, tls)
+                    .map(|worker| AnyWorker::Http2(Box::new(worker))),
+            }
         })
         .collect::<Result<Vec<_>, RunError>>()?;
     let results = start(workers, &shared, &parts).map_err(RunError::Worker)?;
     merge(plan, threads, io, results)
+}
+
+/// A worker, whatever it speaks.
+enum AnyWorker<'a> {
+    Http1(Box<Worker<'a>>),
+    Http2(Box<Http2Worker<'a>>),
+}
+
+impl AnyWorker<'_> {
+    fn run(&mut self, part: Part<'_>) -> io::Result<PartResult> {
+        match self {
+            Self::Http1(worker) => worker.run(part),
+            Self::Http2(worker) => Ok(worker.run(part)),
+        }
+    }
+
+    fn wait_for_lingering(&mut self) -> io::Result<Option<Linger>> {
+        match self {
+            Self::Http1(worker) => worker.wait_for_lingering(),
+            Self::Http2(_) => Ok(None),
+        }
+    }
+
+    fn into_refusal(self) -> Option<(Origin, io::Error)> {
+        match self {
+            Self::Http1(worker) => worker.into_refusal(),
+            Self::Http2(worker) => worker.into_refusal(),
+        }
+    }
 }
 
 /// What the workers do one after the other, all together.
@@ -176,7 +214,7 @@ struct WorkerResult {
 }
 
 fn start(
-    workers: Vec<Worker<'_>>,
+    workers: Vec<AnyWorker<'_>>,
     shared: &Shared<'_>,
     parts: &Parts,
 ) -> io::Result<Vec<WorkerResult>> {
@@ -206,7 +244,7 @@ fn start(
 
 /// The life of a worker thread.
 fn drive(
-    mut worker: Worker<'_>,
+    mut worker: AnyWorker<'_>,
     index: usize,
     may_go: &Receiver<()>,
     shared: &Shared<'_>,
@@ -313,6 +351,9 @@ fn check(plan: &Plan) -> Result<(), RunError> {
     if plan.share.index >= plan.share.of || plan.share.of > plan.connections {
         let (processes, connections) = (plan.share.of, plan.connections);
         return Err(RunError::Share { processes, connections });
+    }
+    if plan.http2 == Some(0) {
+        return Err(RunError::Zero("streams"));
     }
     if plan.stop == Stop::RequestsEach(0) {
         return Err(RunError::Zero("requests"));

@@ -46,8 +46,6 @@ pub struct TlsSettings {
     pub trusted: Vec<CertificateDer<'static>>,
     /// Certificate of the client with its chain, and its key.
     pub identity: Option<Arc<Identity>>,
-    /// Protocols offered by ALPN.
-    pub(crate) protocols: Vec<Vec<u8>>,
 }
 
 /// Version of TLS.
@@ -165,12 +163,15 @@ impl TlsSettings {
         Ok(())
     }
 
-    /// Makes the configuration of one worker.
+    /// Makes the configuration of one worker that speaks `protocol`, if that has to be agreed upon.
     ///
     /// # Errors
     ///
     /// When the settings contradict each other.
-    pub(crate) fn configuration(&self) -> Result<Arc<ClientConfig>, TlsError> {
+    pub(crate) fn configuration(
+        &self,
+        protocol: Option<&[u8]>,
+    ) -> Result<Arc<ClientConfig>, TlsError> {
         let version_max = self.version_max.unwrap_or(TlsVersion::Tls13);
         let versions: Vec<_> = [TlsVersion::Tls13, TlsVersion::Tls12]
             .into_iter()
@@ -199,7 +200,7 @@ impl TlsSettings {
                 .map_err(TlsError::Identity)?,
         };
         configuration.enable_sni = !self.hides_server_name;
-        configuration.alpn_protocols.clone_from(&self.protocols);
+        configuration.alpn_protocols = protocol.map(<[u8]>::to_vec).into_iter().collect();
         configuration.resumption = match self.resumption {
             Resumption::Off => Sessions::disabled(),
             Resumption::Tickets => Sessions::in_memory_sessions(SESSIONS_MAX),
@@ -271,15 +272,15 @@ mod tests {
     #[test]
     fn settings_that_contradict_each_other_are_refused() {
         let mut settings = TlsSettings::default();
-        assert!(matches!(settings.configuration(), Err(TlsError::NobodyTrusted)));
+        assert!(matches!(settings.configuration(None), Err(TlsError::NobodyTrusted)));
         settings.trusts_any = true;
-        assert!(settings.configuration().is_ok());
+        assert!(settings.configuration(None).is_ok());
         settings.ciphers = Some(CipherList::parse("ECDHE-RSA-AES128-GCM-SHA256").unwrap());
-        assert!(settings.configuration().is_ok());
+        assert!(settings.configuration(None).is_ok());
         settings.version_min = TlsVersion::Tls13;
-        assert!(matches!(settings.configuration(), Err(TlsError::Nothing(_))));
+        assert!(matches!(settings.configuration(None), Err(TlsError::Nothing(_))));
         settings.version_max = Some(TlsVersion::Tls12);
-        assert!(matches!(settings.configuration(), Err(TlsError::Versions)));
+        assert!(matches!(settings.configuration(None), Err(TlsError::Versions)));
         assert!(matches!(settings.trust_pem(b"nothing"), Err(TlsError::NoPem("certificate"))));
         assert!(settings.server_name("a b").is_err());
         assert!(settings.server_name("::1").is_ok());

@@ -14,7 +14,7 @@ use crate::origin::Origin;
 use crate::plan::{Persistence, Plan};
 use crate::target::{Target, Version};
 
-const USER_AGENT: &str = concat!("milepost/", env!("CARGO_PKG_VERSION"));
+pub(crate) const USER_AGENT: &str = concat!("milepost/", env!("CARGO_PKG_VERSION"));
 
 /// Fields that say how the message is framed or the connection is used. They follow from the plan.
 const RESERVED: [&str; 5] =

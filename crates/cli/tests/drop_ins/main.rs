@@ -5,6 +5,7 @@
 //! compared. A program that is missing fails the test that needs it: `make test` installs them.
 
 mod ab;
+mod http2;
 mod http_load;
 mod program;
 mod server;

@@ -57,7 +57,9 @@ impl Worker<'_> {
 pub(super) fn hindered(error: &std::io::Error) -> Option<FailureKind> {
     match error.get_ref()?.downcast_ref::<Hindrance>()? {
         Hindrance::Tunnel(_) => Some(FailureKind::TunnelRefused),
-        Hindrance::Tls(_) | Hindrance::Closed => Some(FailureKind::TlsFailed),
+        Hindrance::Tls(_) | Hindrance::Closed | Hindrance::NoHttp2 | Hindrance::Http2(_) => {
+            Some(FailureKind::TlsFailed)
+        }
     }
 }
 

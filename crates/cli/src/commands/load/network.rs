@@ -17,6 +17,15 @@ const SOURCES_MAX: u128 = 65_536;
 /// Arguments about the network.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
+    /// Speak HTTP/2: with https if the server offers it, with http by prior knowledge
+    #[arg(long, conflicts_with_all = ["proxy", "no_keep_alive"], help_heading = "Connections")]
+    http2: bool,
+
+    /// Streams at a time on each connection of HTTP/2
+    #[arg(long, value_name = "N", requires = "http2", default_value_t = 1)]
+    #[arg(help_heading = "Connections")]
+    streams: usize,
+
     /// Connect to TO_HOST:TO_PORT for HOST:PORT; what is empty means any, or the same; repeatable
     #[arg(long, value_name = "HOST:PORT:TO_HOST:TO_PORT", value_parser = ConnectTo::parse)]
     #[arg(help_heading = "Connections")]
@@ -116,6 +125,7 @@ impl Args {
     /// Adds to the plan what it has to know. Reads files; those of the authorities only if a URL of
     /// `urls` needs them.
     pub(super) fn complete(&self, plan: &mut Plan, speaks_tls: bool) -> anyhow::Result<()> {
+        plan.http2 = self.http2.then_some(self.streams);
         plan.connect_to.clone_from(&self.connect_to);
         plan.sources = self.source.iter().flat_map(|Sources(list)| list.iter().copied()).collect();
         let tls = &mut plan.tls;

@@ -7,8 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow, bail};
 use milepost_load::{
     Arrival, Expectation, HttpUrl, Io, ListedUrl, Order, Persistence, Plan, Router, Share, Spacing,
-    Stop,
-    Target, WarmUp, parse_url_list,
+    Stop, Target, WarmUp, parse_url_list,
 };
 
 use super::network;

@@ -69,6 +69,11 @@ fn heading(plan: &Plan, report: &Report) -> String {
         }
     };
     let connections = match plan.persistence {
+        _ if let Some(streams) = plan.http2 => format!(
+            "{} of HTTP/2 with {}",
+            count(plan.connections, "connection"),
+            count(streams, "stream")
+        ),
         Persistence::KeepAlive => format!("{}, keep-alive", count(plan.connections, "connection")),
         Persistence::Close | Persistence::Unsaid => {
             format!(
