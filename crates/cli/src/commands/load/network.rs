@@ -16,6 +16,7 @@ const SOURCES_MAX: u128 = 65_536;
 
 /// Arguments about the network.
 #[derive(Debug, clap::Args)]
+#[group(id = "network")]
 pub(super) struct Args {
     /// Speak HTTP/2: with https if the server offers it, with http by prior knowledge
     #[arg(long, conflicts_with_all = ["proxy", "no_keep_alive"], help_heading = "Connections")]
