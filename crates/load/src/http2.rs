@@ -64,11 +64,18 @@ pub(crate) struct Http2Worker<'a> {
     random: RefCell<fastrand::Rng>,
     record: RefCell<Record>,
     /// Requests under way, by stream: when they were meant to be sent, and when they were.
-    under_way: RefCell<Vec<Option<(u64, Option<u64>)>>>,
+    under_way: RefCell<Vec<Option<UnderWay>>>,
     /// How many they are.
     busy: Cell<u64>,
     refusal: RefCell<Option<(Origin, io::Error)>>,
     connected: Cell<bool>,
+}
+
+/// A request that has been begun.
+#[derive(Clone, Copy)]
+struct UnderWay {
+    intended: u64,
+    sent: Option<u64>,
 }
 
 /// A request that is ready to be sent.
@@ -264,7 +271,7 @@ impl<'a> Http2Worker<'a> {
         let link =
             &self.links[self.requests[at].origin * self.connections + slot % self.connections];
         self.sent.borrow_mut()[slot] += 1;
-        self.under_way.borrow_mut()[slot] = Some((due.intended, None));
+        self.under_way.borrow_mut()[slot] = Some(UnderWay { intended: due.intended, sent: None });
         {
             let mut record = self.record.borrow_mut();
             record.sent += 1;
@@ -278,7 +285,7 @@ impl<'a> Http2Worker<'a> {
                 let detail = format!("no complete answer within {:?}", plan.timeout);
                 let now = self.shared.clock.now();
                 let under_way = self.under_way.borrow()[slot];
-                if let Some((intended, sent)) = under_way {
+                if let Some(UnderWay { intended, sent }) = under_way {
                     self.record.borrow_mut().censored(intended, sent, now);
                 }
                 Err(Failure::new(FailureKind::TimedOut, detail))
@@ -357,7 +364,7 @@ impl<'a> Http2Worker<'a> {
         let has_content = !prepared.content.is_empty();
         let sent = self.shared.clock.now();
         let (response, mut body) = sender.send_request(prepared.head.clone(), !has_content)?;
-        if let Some((_, since)) = &mut self.under_way.borrow_mut()[slot] {
+        if let Some(UnderWay { sent: since, .. }) = &mut self.under_way.borrow_mut()[slot] {
             *since = Some(sent);
         }
         if has_content {
@@ -412,7 +419,9 @@ impl<'a> Http2Worker<'a> {
     fn abandon(&self, running: &Running<'_>, now: u64) {
         self.busy.set(0);
         let mut record = self.record.borrow_mut();
-        for (intended, sent) in self.under_way.borrow_mut().iter_mut().filter_map(Option::take) {
+        for UnderWay { intended, sent } in
+            self.under_way.borrow_mut().iter_mut().filter_map(Option::take)
+        {
             record.unanswered += 1;
             record.censored(intended, sent, now);
         }
