@@ -318,12 +318,17 @@ fn add_fields(decision: &Decision<'_>, reply: &mut Reply) {
         "WWW-Authenticate",
     ];
     let fields = decision.fields;
-    reply.remove_fields(|name| fields.decides(name) && !is_in(OF_CONNECTION, name));
+    // The decision has already chosen among what directives say of the `Location` of a redirect.
+    let redirects = matches!(decision.outcome, Outcome::Redirect { .. });
+    let is_ours = |name: &[u8]| {
+        is_in(OF_CONNECTION, name) || (redirects && name.eq_ignore_ascii_case(b"Location"))
+    };
+    reply.remove_fields(|name| fields.decides(name) && !is_ours(name));
     let status = reply.status();
     let failed = matches!(decision.outcome, Outcome::File { status: 200, .. }) && status >= 400;
     let mut add = |(name, value): (&[u8], &[u8])| {
         let fits = status != 304 || is_in(OF_NOT_MODIFIED, name);
-        if fits && !is_in(OF_CONNECTION, name) {
+        if fits && !is_ours(name) {
             reply.add_field(name, value);
         }
     };

@@ -118,6 +118,8 @@ fn pairs(text: &str) -> Vec<(&str, &str)> {
     let lines = text.lines().filter(|line| !line.starts_with("milepost: "));
     lines
         .filter_map(|line| line.split_once(':'))
+        // ab's doubts about mean and median come and go with the times.
+        .filter(|(label, _)| !["ERROR", "WARNING"].contains(label))
         .filter(|(label, _)| label.starts_with(|first: char| first.is_ascii_uppercase()))
         .filter(|(label, _)| {
             label.chars().all(|it| it.is_ascii_alphanumeric() || " /-".contains(it))

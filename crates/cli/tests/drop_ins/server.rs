@@ -98,7 +98,7 @@ impl Server {
                  http {{\naccess_log off;\ndefault_type text/plain;\nkeepalive_requests 1000000;\n\
                  {temporary}server {{\nlisten {address};\nlisten {secure} ssl http2;\n\
                  ssl_certificate \"{root}/cert.pem\";\nssl_certificate_key \"{root}/key.pem\";\n\
-                 ssl_session_cache builtin:1000;\nroot \"{root}/htdocs\";\n\
+                 ssl_protocols TLSv1.2 TLSv1.3;\nssl_session_cache builtin:1000;\nroot \"{root}/htdocs\";\n\
                  location = /r {{ return 301 /ok; }}\nlocation = /chain {{ return 302 /r; }}\n}}\n}}\n",
                 root = root.display()
             );

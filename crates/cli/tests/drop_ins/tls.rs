@@ -4,6 +4,7 @@ use std::fs;
 
 use crate::program::{both, ours, run};
 use crate::server::Server;
+use crate::siege::configure;
 
 #[test]
 fn ab_prints_what_ab_prints_of_https() {
@@ -32,6 +33,7 @@ fn ab_prints_what_ab_prints_of_https() {
 fn siege_and_http_load_do_https() {
     for server in Server::both() {
         let (directory, url) = (server.directory(), server.secure_url("/r"));
+        configure(directory);
         let words = ["--no-parser", "-r", "5", "-c", "2", &url];
         let [theirs, printed] = both("siege", directory, &words);
         for label in ["Transactions", "Failed transactions"] {
