@@ -28,6 +28,9 @@ use crate::server::{Missing, Server, ServerKind, Setup, Syntax};
 use crate::site::{Site, make_directory, write_file};
 use crate::workspace::{Workspace, WorkspaceError};
 
+/// How often ports are looked for, when somebody takes one before its server does.
+const START_TRIES: usize = 3;
+
 /// What a run needs to know beyond the experiment.
 #[derive(Clone, Debug)]
 pub struct Request {
@@ -174,10 +177,19 @@ pub fn run(
 
     let bench =
         Bench { experiment, plan: &plan, servers: &servers, workspace: &workspace, control };
-    let stands = bench.build(account.as_ref())?;
+    let mut stands = bench.build(account.as_ref())?;
     workspace.keep().map_err(RunError::Workspace)?;
     observe(Event::Starting { servers: stands.len(), seed: plan.seed });
-    let mut fleet = bench.start(&stands)?;
+    let mut fleet = bench.start(&stands);
+    for _ in 1..START_TRIES {
+        // Somebody was faster: other ports may be had.
+        if !matches!(fleet, Err(RunError::Start(StartError::AddressInUse { .. }))) {
+            break;
+        }
+        stands = bench.build(account.as_ref())?;
+        fleet = bench.start(&stands);
+    }
+    let mut fleet = fleet?;
     bench.ask_all(&stands, observe)?;
     let mut notes = Notes::default();
     let trials = bench.measure_all(&stands, &mut fleet, &mut notes, observe)?;

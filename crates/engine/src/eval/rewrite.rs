@@ -595,6 +595,9 @@ impl Run<'_> {
         let Some(slash) = memchr::memchr(b'/', &hop.filename[skip..]) else { return };
         let start = skip + slash;
         let rest = hop.filename[start + 1..].to_vec();
+        if rest.is_empty() {
+            return;
+        }
         // An `<If>` has a directory that is no path and does not begin with a slash.
         let directory = directory.strip_prefix(b"/").unwrap_or(directory);
         if let Some(below) = rest.strip_prefix(directory) {
