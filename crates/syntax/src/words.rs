@@ -66,19 +66,22 @@ impl<'a> Iterator for Words<'a> {
 }
 
 /// Splits on blanks for `RewriteRule` and `RewriteCond`: a word may be quoted, a backslash keeps the
-/// blank after it in the word, and nothing is unescaped.
+/// blank after it in the word, and nothing is unescaped. Behind a first word in quotes there is always a
+/// second, which is empty at the end of the line.
 ///
 /// Source: httpd 2.4.71 `modules/mappers/mod_rewrite.c`, `parseargline`.
 #[derive(Clone, Debug)]
 pub struct RawWords<'a> {
     args: &'a [u8],
     at: usize,
+    /// Whether the first word has been read, and a quote has ended it.
+    first_closed: bool,
 }
 
 impl<'a> RawWords<'a> {
     /// Splits `args`.
     pub fn new(args: &'a [u8]) -> RawWords<'a> {
-        RawWords { args, at: 0 }
+        RawWords { args, at: 0, first_closed: false }
     }
 }
 
@@ -86,10 +89,16 @@ impl<'a> Iterator for RawWords<'a> {
     type Item = Word<'a>;
 
     fn next(&mut self) -> Option<Word<'a>> {
+        let is_first = self.at == 0;
         let start = skip_blanks(self.args, self.at);
-        let quote = match self.args.get(start)? {
-            quote @ (b'"' | b'\'') => Some(*quote),
-            _ => None,
+        let quote = match self.args.get(start) {
+            Some(quote @ (b'"' | b'\'')) => Some(*quote),
+            Some(_) => None,
+            None if self.first_closed => {
+                self.first_closed = false;
+                return Some(Word { text: Cow::Borrowed(b""), at: start, len: 0 });
+            }
+            None => return None,
         };
         let first = start + usize::from(quote.is_some());
         let mut end = first;
@@ -102,6 +111,7 @@ impl<'a> Iterator for RawWords<'a> {
                 byte == b'\\' && self.args.get(end + 1).is_some_and(|&next| is_blank(next));
             end += 1 + usize::from(escaped);
         }
+        self.first_closed = is_first && quote.is_some() && end < self.args.len();
         self.at = (end + 1).min(self.args.len());
         let len = if quote.is_some() { self.at - start } else { end - start };
         Some(Word { text: Cow::Borrowed(&self.args[first..end]), at: start, len })
@@ -157,6 +167,10 @@ mod tests {
 
     #[test]
     fn raw_words_keep_backslashes() {
+        raw(r#""a""#, &["a", ""]);
+        raw(r#"'' "#, &["", ""]);
+        raw(r#""a" b"#, &["a", "b"]);
+        raw(r#""a"#, &["a"]);
         raw(r"^a\ b$ x [L]", &[r"^a\ b$", "x", "[L]"]);
         raw(r#""a b" 'c d'"#, &["a b", "c d"]);
         raw(r#""a\"b""#, &[r"a\", "b\""]);
