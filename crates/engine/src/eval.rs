@@ -327,11 +327,9 @@ pub(crate) fn decide<'s>(
         }
     };
     let answer = run.finish(hop, answer);
-    let Run { rule, .. } = run;
+    let Run { rule, has_first, redirects, .. } = run;
     if let Answer::Proxy(_) = answer {
-        scratch.has_first = run.has_first;
-        scratch.redirects = run.redirects;
-        scratch.rule.clone_from(&rule);
+        scratch.keep(has_first, redirects, rule.as_ref());
     }
     decision(program, number, &mut scratch.work, &scratch.hop, answer, rule)
 }
@@ -375,11 +373,9 @@ fn go_on<'s>(
         subrequests: 0,
     };
     let answer = then(&mut run, hop);
-    let Run { rule, .. } = run;
+    let Run { rule, has_first, redirects, .. } = run;
     if let Answer::Proxy(_) = answer {
-        scratch.has_first = run.has_first;
-        scratch.redirects = run.redirects;
-        scratch.rule.clone_from(&rule);
+        scratch.keep(has_first, redirects, rule.as_ref());
     }
     decision(program, number, &mut scratch.work, &scratch.hop, answer, rule)
 }
@@ -428,6 +424,13 @@ impl Scratch {
     /// Takes the steps noted since [`Scratch::start_trace`], and stops noting.
     pub fn take_trace(&mut self) -> Vec<Step> {
         self.work.trace.take().unwrap_or_default()
+    }
+
+    /// Keeps what a run knew at its end, for a decision that goes on later.
+    fn keep(&mut self, has_first: bool, redirects: u32, rule: Option<&(Place, Option<Arc<Pool>>)>) {
+        self.has_first = has_first;
+        self.redirects = redirects;
+        self.rule = rule.cloned();
     }
 }
 

@@ -6,8 +6,8 @@
 //! than a server that parses nothing, and because persistence, limits and what counts as malformed
 //! are what this server is about.
 //!
-//! Content is not handed to a better library either: no answer depends on it yet, so it is only
-//! counted and dropped, after the answer has been sent. A client that asks first
+//! Content goes to a backend if the request is proxied (`proxy`). No other answer depends on it: there
+//! it is only counted and dropped, after the answer has been sent. A client that asks first
 //! (`Expect: 100-continue`) is told the answer and not asked to go on.
 //!
 //! Persistence is RFC 9112 section 9.3 to the letter: an HTTP/1.0 request that does not ask for

@@ -22,19 +22,7 @@ pub(crate) fn self_signed(directory: &Path, name: &str, kind: &str) -> String {
     let (certificate, key_file) =
         (file(directory, &format!("{name}.pem")), file(directory, &format!("{name}.key")));
     let subject = format!("/CN={name}");
-    let fixed = [
-        "req",
-        "-x509",
-        "-nodes",
-        "-days",
-        "2",
-        "-subj",
-        &subject,
-        "-out",
-        &certificate,
-        "-keyout",
-        &key_file,
-    ];
+    let fixed = request(&subject, &certificate, &key_file);
     let names = ["-addext", "subjectAltName=DNS:a.example,DNS:localhost,IP:127.0.0.1"];
     ok("openssl", &[&fixed[..], &names, &key(kind)].concat());
     format!("SSLCertificateFile {certificate}\nSSLCertificateKeyFile {key_file}\n")
@@ -44,19 +32,7 @@ pub(crate) fn self_signed(directory: &Path, name: &str, kind: &str) -> String {
 #[track_caller]
 pub(crate) fn authority(directory: &Path) -> String {
     let (certificate, key_file) = (file(directory, "ca.pem"), file(directory, "ca.key"));
-    let fixed = [
-        "req",
-        "-x509",
-        "-nodes",
-        "-days",
-        "2",
-        "-subj",
-        "/CN=authority",
-        "-out",
-        &certificate,
-        "-keyout",
-        &key_file,
-    ];
+    let fixed = request("/CN=authority", &certificate, &key_file);
     ok("openssl", &[&fixed[..], &key("ec")].concat());
     certificate
 }
@@ -69,21 +45,26 @@ pub(crate) fn client(directory: &Path, name: &str, known: bool) -> (String, Stri
         (file(directory, &format!("{name}.pem")), file(directory, &format!("{name}.key")));
     let subject = format!("/O=Milepost/CN={name}");
     let (issuer, issuer_key) = (file(directory, "ca.pem"), file(directory, "ca.key"));
-    let fixed = [
+    let fixed = request(&subject, &certificate, &key_file);
+    let by: &[&str] = if known { &["-CA", &issuer, "-CAkey", &issuer_key] } else { &[] };
+    let end = ["-addext", "basicConstraints=critical,CA:FALSE"];
+    ok("openssl", &[&fixed[..], by, &end, &key("ec")].concat());
+    (certificate, key_file)
+}
+
+/// The words of `openssl` that all these certificates have in common.
+fn request<'a>(subject: &'a str, certificate: &'a str, key_file: &'a str) -> [&'a str; 11] {
+    [
         "req",
         "-x509",
         "-nodes",
         "-days",
         "2",
         "-subj",
-        &subject,
+        subject,
         "-out",
-        &certificate,
+        certificate,
         "-keyout",
-        &key_file,
-    ];
-    let by: &[&str] = if known { &["-CA", &issuer, "-CAkey", &issuer_key] } else { &[] };
-    let end = ["-addext", "basicConstraints=critical,CA:FALSE"];
-    ok("openssl", &[&fixed[..], by, &end, &key("ec")].concat());
-    (certificate, key_file)
+        key_file,
+    ]
 }
