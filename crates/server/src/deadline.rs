@@ -26,6 +26,11 @@ impl Slot {
         self.deadline.set(Some(deadline));
     }
 
+    /// Takes the deadline away.
+    pub(crate) fn disarm(&self) {
+        self.deadline.set(None);
+    }
+
     /// Whether the deadline has passed.
     pub(crate) fn is_over(&self, now: Instant) -> bool {
         self.deadline.get().is_some_and(|deadline| deadline <= now)

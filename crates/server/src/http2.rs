@@ -6,6 +6,7 @@
 //!
 //! An answer that is small and in memory is handed over at once. What is longer, or a file, is sent by a
 //! task of its own, piece by piece as the client's windows allow; so is the content of a request dropped.
+//! A request that goes to a backend is a task too ([`forward`]).
 //! The connection ends when it has been idle for `KeepAliveTimeout`, or when nothing has moved on any of
 //! its streams for `Timeout`; it is told so (GOAWAY), and what is under way may end.
 //!
@@ -15,6 +16,7 @@
 mod content;
 mod direct;
 mod fields;
+mod forward;
 mod held;
 
 use std::cell::Cell;
@@ -26,7 +28,7 @@ use bytes::Bytes;
 use h2::server::{Builder, Connection, SendResponse};
 use h2::{Reason, RecvStream};
 use http::Request;
-use milepost_http::request::{HeadError, Version, parse};
+use milepost_http::request::{Content, HeadError, Version, parse};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::spawn_local;
 use tokio::time::Instant;
@@ -37,6 +39,7 @@ use crate::limits::{
     FILE_PIECE_BYTES, H2_CONNECTION_WINDOW_BYTES, H2_CONTENT_AT_ONCE_BYTES_MAX, H2_HEAD_BYTES_MAX,
     H2_RESET_MEMORY, H2_RESETS_MAX, H2_STREAM_ERRORS_MAX,
 };
+use crate::reply::Reply;
 use crate::respond::{Answered, Peer, Respond};
 use crate::status;
 use crate::worker::{Answering, Worker};
@@ -83,7 +86,7 @@ where
     let session = Session {
         peer,
         slot,
-        moved: Rc::new(Moved(Cell::new(worker.clock.now()))),
+        moved: Moved::new(worker.clock.now()),
         worker,
         held,
         answered: 0,
@@ -120,11 +123,19 @@ struct Session<S, R> {
 }
 
 /// When something last moved on a stream: a request came, or content went either way.
-pub(crate) struct Moved(Cell<Instant>);
+pub(crate) struct Moved {
+    last: Cell<Instant>,
+    /// Requests that have timeouts of their own: those of a backend may be longer than ours.
+    forwarded: Cell<usize>,
+}
 
 impl Moved {
+    fn new(now: Instant) -> Rc<Moved> {
+        Rc::new(Moved { last: Cell::new(now), forwarded: Cell::new(0) })
+    }
+
     pub(crate) fn note(&self, now: Instant) {
-        self.0.set(now);
+        self.last.set(now);
     }
 }
 
@@ -194,6 +205,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond + 'static> Session<S, R> {
         connection: &Connection<held::Handle<S>, Bytes>,
         context: &Context<'_>,
     ) -> Poll<Event> {
+        if self.moved.forwarded.get() > 0 {
+            self.slot.disarm();
+            self.slot.watch(context);
+            return Poll::Pending;
+        }
         let limits = &self.worker.answering.borrow().limits;
         let timeout = if connection.has_streams() || self.leaving {
             limits.timeout
@@ -203,7 +219,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond + 'static> Session<S, R> {
             limits.keep_alive_timeout
         };
         let clock = &self.worker.clock;
-        self.slot.arm(crate::clock::Clock::since(self.moved.0.get(), timeout));
+        self.slot.arm(crate::clock::Clock::since(self.moved.last.get(), timeout));
         if self.slot.is_over(clock.now()) {
             return Poll::Ready(Event::Late);
         }
@@ -212,7 +228,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond + 'static> Session<S, R> {
     }
 
     /// Has a request answered, and hands the answer over.
-    fn answer(&mut self, request: Request<RecvStream>, mut respond: SendResponse<Bytes>) {
+    fn answer(&mut self, request: Request<RecvStream>, respond: SendResponse<Bytes>) {
         self.moved.note(self.worker.clock.now());
         let kept = self.answered;
         self.answered = self.answered.saturating_add(1);
@@ -234,6 +250,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond + 'static> Session<S, R> {
         let head = match parsed {
             Ok(mut head) => {
                 head.version = Version::Http2;
+                if head.content == Content::None && !content.is_end_stream() {
+                    head.content = Content::Chunked;
+                }
                 responder.respond(&head, &self.peer, reply);
                 Some(head)
             }
@@ -242,9 +261,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond + 'static> Session<S, R> {
                 None
             }
         };
-        if reply.take_forward().is_some() {
-            // Proxied requests go through HTTP/1.1 alone: the client is told to come again with that.
-            return respond.send_reset(Reason::HTTP_1_1_REQUIRED);
+        if let (Some(forward), Some(head)) = (reply.take_forward(), &head) {
+            let stream = forward::Stream { head: head.into(), content, respond, kept };
+            let (worker, moved) = (Rc::clone(&self.worker), Rc::clone(&self.moved));
+            spawn_local(stream.forward(forward, worker, moved));
+            return;
         }
         let without =
             head.is_some_and(|head| head.method == b"HEAD") || !status::has_content(reply.status());
@@ -266,34 +287,42 @@ impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond + 'static> Session<S, R> {
             responder.note(&answered, &self.peer);
             worker.pool.give_output(sent_head);
         }
-        let response = fields::response(reply, &worker.clock);
-        let mut bytes = worker.pool.output();
-        let file = if without { None } else { reply.take_content(&mut bytes) };
+        hand_over(respond, reply, without, &self.worker, &self.moved);
         worker.pool.give_output(output);
         drop(answering);
-
-        let is_empty = file.is_none() && bytes.is_empty();
-        // An error means that the stream, or all of the connection, is gone.
-        if let Ok(mut stream) = respond.send_response(response, is_empty) {
-            if file.is_none() && bytes.len() <= H2_CONTENT_AT_ONCE_BYTES_MAX {
-                if !is_empty {
-                    let _ = stream.send_data(Bytes::copy_from_slice(&bytes), true);
-                }
-                worker.pool.give_output(bytes);
-            } else {
-                let source = match file {
-                    Some((file, offset, length)) => Source::File { file, offset, length },
-                    None => Source::Bytes(Bytes::from(bytes)),
-                };
-                let (worker, moved) = (Rc::clone(&self.worker), Rc::clone(&self.moved));
-                spawn_local(content::send(stream, source, worker, moved));
-            }
-        }
         if !content.is_end_stream() {
             let (worker, moved) = (Rc::clone(&self.worker), Rc::clone(&self.moved));
             spawn_local(content::discard(content, worker, moved));
         }
     }
+}
+
+/// Hands a reply over, without its content if it is to have none.
+fn hand_over<R: Respond + 'static>(
+    mut respond: SendResponse<Bytes>,
+    reply: &mut Reply,
+    without: bool,
+    worker: &Rc<Worker<R>>,
+    moved: &Rc<Moved>,
+) {
+    let response = fields::response(reply, &worker.clock);
+    let mut bytes = worker.pool.output();
+    let file = if without { None } else { reply.take_content(&mut bytes) };
+    let is_empty = file.is_none() && bytes.is_empty();
+    // An error means that the stream, or all of the connection, is gone.
+    let Ok(mut stream) = respond.send_response(response, is_empty) else { return };
+    if file.is_none() && bytes.len() <= H2_CONTENT_AT_ONCE_BYTES_MAX {
+        if !is_empty {
+            let _ = stream.send_data(Bytes::copy_from_slice(&bytes), true);
+        }
+        worker.pool.give_output(bytes);
+        return;
+    }
+    let source = match file {
+        Some((file, offset, length)) => Source::File { file, offset, length },
+        None => Source::Bytes(Bytes::from(bytes)),
+    };
+    spawn_local(content::send(stream, source, Rc::clone(worker), Rc::clone(moved)));
 }
 
 /// What a stream is reset with whose content cannot be sent to its end.

@@ -26,6 +26,7 @@ mod held;
 mod pool;
 mod stream;
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -239,21 +240,27 @@ impl Forward {
             ending.resume(suspended);
         }
         let (peer, begun) = (self.peer.clone(), self.begun);
+        let line = self.request_line();
         self.with_head(|head| {
-            let line_end = memchr::memmem::find(&self.head, b"\r\n").unwrap_or(self.head.len());
-            let answered = Answered {
-                head: Some(head),
-                line: &self.head[..line_end],
-                begun: Some(begun),
-                ..*answered
-            };
+            let answered =
+                Answered { head: Some(head), line: &line, begun: Some(begun), ..*answered };
             ending.note_ended(&answered, &peer);
         });
     }
 
+    /// The request line as the client has sent it, or would have.
+    fn request_line(&self) -> Cow<'_, [u8]> {
+        let end = memchr::memmem::find(&self.head, b"\r\n").unwrap_or(self.head.len());
+        let line = &self.head[..end];
+        match line.strip_suffix(b"1.1").filter(|_| self.version == Version::Http2) {
+            Some(start) => Cow::Owned([start, b"2.0"].concat()),
+            None => Cow::Borrowed(line),
+        }
+    }
+
     fn log(&self, fault: &Fault, status: u16) {
-        let line = String::from_utf8_lossy(&self.head);
-        let line = line.lines().next().unwrap_or_default();
+        let line = self.request_line();
+        let line = String::from_utf8_lossy(&line);
         let (url, seconds) = (String::from_utf8_lossy(&self.plan.url), self.begun.elapsed());
         let whose = if fault.is_of_backend() { "backend" } else { "client" };
         report(&format!(

@@ -9,7 +9,7 @@
 use http::header::{CONTENT_LENGTH, COOKIE, HOST};
 use http::request::Parts;
 use http::uri::PathAndQuery;
-use http::{HeaderName, HeaderValue, Method, Response, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 use milepost_http::request::HeadError;
 
 use crate::clock::Clock;
@@ -72,29 +72,54 @@ fn write_field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) -> Result<(), HeadE
 
 /// The head of a response: the reply's own fields, and those of every response.
 pub(super) fn response(reply: &Reply, clock: &Clock) -> Response<()> {
-    let mut response = Response::new(());
-    *response.status_mut() =
-        StatusCode::from_u16(reply.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut response = with_status(reply.status());
     let fields = response.headers_mut();
     let (date, server) = clock.values();
     fields.insert(http::header::DATE, date);
     fields.insert(http::header::SERVER, server);
-    let mut rest = reply.fields();
-    while let Some(end) = memchr::memchr(b'\n', rest) {
-        let line = &rest[..end];
-        rest = &rest[end + 1..];
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
-        let Some(colon) = memchr::memchr(b':', line) else { continue };
-        // A field that HTTP/2 cannot carry is left out.
-        if let (Ok(name), Ok(value)) = (
-            HeaderName::from_bytes(&line[..colon]),
-            HeaderValue::from_bytes(line[colon + 1..].trim_ascii()),
-        ) {
-            fields.append(name, value);
-        }
-    }
+    add_lines(reply.fields(), fields);
     if status::has_content(reply.status()) {
         fields.insert(CONTENT_LENGTH, HeaderValue::from(reply.length()));
     }
     response
+}
+
+/// The head of a response whose fields are lines.
+pub(super) fn response_of_lines(status: u16, lines: &[u8], length: Option<u64>) -> Response<()> {
+    let mut response = with_status(status);
+    add_lines(lines, response.headers_mut());
+    if let Some(length) = length {
+        response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
+    }
+    response
+}
+
+fn with_status(status: u16) -> Response<()> {
+    let mut response = Response::new(());
+    *response.status_mut() =
+        StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    response
+}
+
+/// Adds field lines, each with its CRLF. A field that HTTP/2 cannot carry is left out.
+///
+/// Source: RFC 9113 section 8.2.2.
+pub(super) fn add_lines(lines: &[u8], fields: &mut HeaderMap) {
+    const OF_CONNECTION: &[&str] =
+        &["connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"];
+    for line in lines.split(|&byte| byte == b'\n') {
+        let Some(colon) = memchr::memchr(b':', line) else { continue };
+        if let (Ok(name), Ok(value)) = (
+            HeaderName::from_bytes(&line[..colon]),
+            HeaderValue::from_bytes(line[colon + 1..].trim_ascii()),
+        ) && !OF_CONNECTION.contains(&name.as_str())
+        {
+            fields.append(name, value);
+        }
+    }
+}
+
+/// Writes fields as lines, each with its CRLF.
+pub(super) fn write_lines(fields: &HeaderMap, out: &mut Vec<u8>) -> Result<(), HeadError> {
+    fields.iter().try_for_each(|(name, value)| write_field(out, name.as_ref(), value.as_bytes()))
 }

@@ -4,4 +4,5 @@ mod backends;
 mod content;
 mod failures;
 mod fields;
+mod http2;
 mod support;

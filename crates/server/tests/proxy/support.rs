@@ -163,7 +163,7 @@ pub(crate) fn field<'h>(head: &'h str, name: &str) -> Option<&'h str> {
 
 /// milepost with a configuration; it stops when dropped.
 pub(crate) struct Proxy {
-    address: SocketAddr,
+    pub(crate) address: SocketAddr,
     _running: Running,
     pub(crate) directory: TempDir,
 }
