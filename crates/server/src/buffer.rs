@@ -86,9 +86,14 @@ impl Input {
     /// Gives the buffer back if there is nothing in it.
     pub(crate) fn rest(&mut self, pool: &Pool) {
         if self.start == self.end && !self.bytes.is_empty() {
-            pool.give_input(std::mem::take(&mut self.bytes));
-            (self.start, self.end) = (0, 0);
+            self.give(pool);
         }
+    }
+
+    /// Gives the buffer back, whatever is in it.
+    pub(crate) fn give(&mut self, pool: &Pool) {
+        pool.give_input(std::mem::take(&mut self.bytes));
+        (self.start, self.end) = (0, 0);
     }
 }
 
@@ -133,5 +138,8 @@ mod tests {
         assert_eq!(input.unread(), b"");
         input.spare(&pool);
         assert_eq!(pool.inputs.borrow().len(), 0);
+        input.advance(1);
+        input.give(&pool);
+        assert_eq!((pool.inputs.borrow().len(), input.unread()), (1, &b""[..]));
     }
 }

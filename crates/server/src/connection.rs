@@ -62,6 +62,7 @@ where
     let mut connection = Connection::new(stream, peer, worker);
     // The only errors are that the client has gone or does not read: nobody is left to tell.
     let _ = connection.run().await;
+    connection.give_back();
 }
 
 /// Tells a client that speaks plain HTTP to a port of TLS so, and closes.
@@ -74,6 +75,7 @@ where
 {
     let mut connection = Connection::new(stream, peer, worker);
     let _ = connection.refuse_as_plain().await;
+    connection.give_back();
 }
 
 struct Connection<S, R> {
@@ -152,6 +154,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond> Connection<S, R> {
             content: None,
             closing: None,
         }
+    }
+
+    /// Gives the buffers back: the connection is over.
+    fn give_back(&mut self) {
+        self.input.give(&self.worker.pool);
+        self.worker.pool.give_output(std::mem::take(&mut self.output));
     }
 
     async fn run(&mut self) -> io::Result<()> {

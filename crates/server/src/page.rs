@@ -1,7 +1,6 @@
 //! The short HTML texts of redirects and errors.
 //!
-//! They are made anew for each response: copying a few hundred bytes costs less than a table of
-//! finished pages would in cache misses, and a redirect's text holds its location anyway.
+//! They are put together for each response, from few pieces: a redirect's text holds its location.
 //!
 //! Source: RFC 9110 section 15.4 (a redirect's content should have a hyperlink).
 
@@ -9,47 +8,31 @@ use crate::status;
 
 /// Apache's, which clients that compare answers expect. Nothing beyond ASCII is in our own words; a
 /// location is shown as it is sent.
-pub(crate) const CONTENT_TYPE: &[u8] = b"text/html; charset=iso-8859-1";
+pub(crate) const CONTENT_TYPE_LINE: &[u8] = b"Content-Type: text/html; charset=iso-8859-1\r\n";
 
 /// Appends the page for `status`, with a link when there is a location.
 pub(crate) fn write(output: &mut Vec<u8>, status: u16, location: Option<&[u8]>) {
-    begin(output, status);
+    status::write_heading(status, output);
     match location {
         Some(location) => {
-            output.extend_from_slice(b"What you asked for is <a href=\"");
+            output.extend_from_slice(b"<p>What you asked for is <a href=\"");
             write_escaped(output, location);
-            output.extend_from_slice(b"\">here</a>.");
+            output.extend_from_slice(b"\">here</a>.</p>\n</body></html>\n");
         }
-        None => output.extend_from_slice(sentence(status).as_bytes()),
+        None => write_sentence(output, sentence(status)),
     }
-    output.extend_from_slice(END);
 }
 
 /// Appends the page for `status`, with a sentence of its own.
 pub(crate) fn write_because(output: &mut Vec<u8>, status: u16, sentence: &str) {
-    begin(output, status);
+    status::write_heading(status, output);
+    write_sentence(output, sentence);
+}
+
+fn write_sentence(output: &mut Vec<u8>, sentence: &str) {
+    output.extend_from_slice(b"<p>");
     output.extend_from_slice(sentence.as_bytes());
-    output.extend_from_slice(END);
-}
-
-const END: &[u8] = b"</p>\n</body></html>\n";
-
-fn begin(output: &mut Vec<u8>, status: u16) {
-    let reason = status::reason(status).as_bytes();
-    output.extend_from_slice(b"<!DOCTYPE html>\n<html><head>\n<title>");
-    if let Some(digits) = three_digits(status) {
-        output.extend_from_slice(&digits);
-        output.push(b' ');
-    }
-    output.extend_from_slice(reason);
-    output.extend_from_slice(b"</title>\n</head><body>\n<h1>");
-    output.extend_from_slice(reason);
-    output.extend_from_slice(b"</h1>\n<p>");
-}
-
-fn three_digits(status: u16) -> Option<[u8; 3]> {
-    let digit = |number: u16| u8::try_from(number % 10).ok().map(|digit| b'0' + digit);
-    Some([digit(status / 100)?, digit(status / 10)?, digit(status)?])
+    output.extend_from_slice(b"</p>\n</body></html>\n");
 }
 
 /// What a person should make of an error.
@@ -74,9 +57,22 @@ fn sentence(status: u16) -> &'static str {
     }
 }
 
+/// The bytes that HTML gives a meaning to.
+static IS_SPECIAL: [bool; 256] = {
+    let mut table = [false; 256];
+    let special = b"&<>\"";
+    let mut at = 0;
+    while at < special.len() {
+        table[special[at] as usize] = true;
+        at += 1;
+    }
+    table
+};
+
 /// Appends `text` with the bytes escaped that HTML gives a meaning to, inside of attributes too.
 fn write_escaped(output: &mut Vec<u8>, mut text: &[u8]) {
-    while let Some(at) = text.iter().position(|byte| matches!(byte, b'&' | b'<' | b'>' | b'"')) {
+    let is_special = |&byte: &u8| IS_SPECIAL[usize::from(byte)];
+    while let Some(at) = text.iter().position(is_special) {
         output.extend_from_slice(&text[..at]);
         output.extend_from_slice(match text[at] {
             b'&' => b"&amp;",

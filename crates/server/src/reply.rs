@@ -114,7 +114,7 @@ impl Reply {
     pub fn text(&mut self, status: u16, text: &[u8]) {
         self.set_status(status);
         if status::has_content(self.status) {
-            self.add_field("Content-Type", page::CONTENT_TYPE);
+            self.add_lines(page::CONTENT_TYPE_LINE);
             self.written.extend_from_slice(text);
         }
     }
@@ -128,13 +128,13 @@ impl Reply {
     /// Makes the reply an error page that says why.
     pub(crate) fn error_because(&mut self, status: u16, sentence: &str) {
         self.set_status(status);
-        self.add_field("Content-Type", page::CONTENT_TYPE);
+        self.add_lines(page::CONTENT_TYPE_LINE);
         page::write_because(&mut self.written, self.status, sentence);
     }
 
     fn add_page(&mut self, location: Option<&[u8]>) {
         if status::has_content(self.status) {
-            self.add_field("Content-Type", page::CONTENT_TYPE);
+            self.add_lines(page::CONTENT_TYPE_LINE);
             page::write(&mut self.written, self.status, location);
         }
     }

@@ -1,28 +1,41 @@
-//! Status codes: reason phrases, which of them have content, and which end the connection.
+//! Status codes: their lines and headings, which of them have content, and which end the connection.
 //!
 //! Source: RFC 9110 section 15; httpd 2.4.71 `include/httpd.h`, `ap_status_drops_connection`.
+
+/// The reason phrase of a code that nobody has named.
+const UNKNOWN: &str = "Unknown";
 
 /// Makes one match over the known codes out of one table.
 macro_rules! statuses {
     ($($code:literal $reason:literal),+ $(,)?) => {
-        /// Returns the reason phrase of a status; `Unknown` for codes that nobody has named.
-        pub(crate) fn reason(status: u16) -> &'static str {
-            match status {
-                $($code => $reason,)+
-                _ => "Unknown",
-            }
-        }
-
-        /// Appends the status line.
+        /// Appends the status line. Codes that nobody has named are `Unknown`.
         pub(crate) fn write_line(status: u16, output: &mut Vec<u8>) {
             let line: &[u8] = match status {
                 $($code => concat!("HTTP/1.1 ", $code, " ", $reason, "\r\n").as_bytes(),)+
                 _ => {
-                    let line = format!("HTTP/1.1 {status} {}\r\n", reason(status));
+                    let line = format!("HTTP/1.1 {status} {UNKNOWN}\r\n");
                     return output.extend_from_slice(line.as_bytes());
                 }
             };
             output.extend_from_slice(line);
+        }
+
+        /// Appends the start of a page about the status: its title and heading.
+        pub(crate) fn write_heading(status: u16, output: &mut Vec<u8>) {
+            let heading: &[u8] = match status {
+                $($code => concat!(
+                    "<!DOCTYPE html>\n<html><head>\n<title>", $code, " ", $reason,
+                    "</title>\n</head><body>\n<h1>", $reason, "</h1>\n",
+                ).as_bytes(),)+
+                _ => {
+                    let heading = format!(
+                        "<!DOCTYPE html>\n<html><head>\n<title>{status} {UNKNOWN}</title>\n\
+                         </head><body>\n<h1>{UNKNOWN}</h1>\n"
+                    );
+                    return output.extend_from_slice(heading.as_bytes());
+                }
+            };
+            output.extend_from_slice(heading);
         }
     };
 }

@@ -12,28 +12,27 @@ use crate::request::{Request, Version};
 pub(super) struct Host {
     /// In lower case, without a last dot; empty if there is none.
     pub(super) name: Vec<u8>,
-    /// The field that is a plain name and was read into `name`; empty if another one was.
-    plain: Vec<u8>,
+    /// The field that was read, and the port in it; empty if there was none, or none that is right.
+    field: Vec<u8>,
+    port: Option<u16>,
 }
 
 impl Host {
     /// There is no host.
     pub(super) fn clear(&mut self) {
         self.name.clear();
-        self.plain.clear();
+        self.field.clear();
     }
 
     /// Reads the value of a `Host` field and returns its port.
     fn read(&mut self, field: &[u8]) -> Result<Option<u16>, u16> {
-        if !self.plain.is_empty() && self.plain == field {
-            return Ok(None);
+        if !field.is_empty() && self.field == field {
+            return Ok(self.port);
         }
         self.clear();
-        let port = split_host(field, &mut self.name)?;
-        if port.is_none() {
-            self.plain.extend_from_slice(field);
-        }
-        Ok(port)
+        self.port = split_host(field, &mut self.name)?;
+        self.field.extend_from_slice(field);
+        Ok(self.port)
     }
 }
 

@@ -14,14 +14,22 @@ pub(super) fn is_valid(value: &[u8]) -> bool {
         let Some(end) = memchr::memchr(b']', literal) else { return false };
         return is_ipv6(&literal[..end]) && is_port_part(&literal[end + 1..]);
     }
-    let end = memchr::memchr(b':', value).unwrap_or(value.len());
-    is_name(&value[..end]) && is_port_part(&value[end..])
+    let end = value.iter().position(|&byte| !IS_NAME[usize::from(byte)]).unwrap_or(value.len());
+    let (name, port) = value.split_at(end);
+    !name.is_empty() && !name.windows(2).any(|pair| pair == b"..") && is_port_part(port)
 }
 
-fn is_name(name: &[u8]) -> bool {
-    let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
-    !name.is_empty() && name.iter().all(allowed) && !name.windows(2).any(|pair| pair == b"..")
-}
+/// The bytes that a name may have.
+static IS_NAME: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let name = byte as u8;
+        table[byte] = name.is_ascii_alphanumeric() || matches!(name, b'-' | b'.' | b'_');
+        byte += 1;
+    }
+    table
+};
 
 fn is_ipv6(literal: &[u8]) -> bool {
     std::str::from_utf8(literal).is_ok_and(|text| text.parse::<Ipv6Addr>().is_ok())
