@@ -11,6 +11,7 @@ mod documented;
 mod failures;
 mod help;
 mod http2;
+mod killed;
 mod manual;
 mod measured;
 mod page;

@@ -4,6 +4,9 @@
 mod answers;
 #[path = "../load/failures.rs"]
 mod failures;
+#[path = "../load/misbehaviour.rs"]
+#[allow(dead_code, reason = "the drop-ins are tested there alone")]
+mod misbehaviour;
 #[path = "../load/observer.rs"]
 mod observer;
 #[path = "../load/open_loop.rs"]

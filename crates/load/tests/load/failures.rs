@@ -1,61 +1,13 @@
-//! Every way in which a request can fail is an error of its kind, counted once, and the run ends.
+//! What time and absence do to a run, and plans that make no sense. What a server can do is in
+//! `misbehaviour.rs`.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::time::{Duration, Instant};
 
-use milepost_load::{
-    Control, Expectation, FailureKind, Persistence, Plan, RunError, Stop, Target, run,
-};
+use milepost_load::{Control, FailureKind, Persistence, Plan, RunError, Stop, Target, run};
 
 use crate::peer::{Conversation, OK, Peer};
 use crate::{kinds, load, plan};
-
-#[test]
-fn closing_too_early_is_an_error() {
-    check("", FailureKind::ClosedBeforeAnswer);
-    check("HTTP/1.1 200 OK\r\nContent-Le", FailureKind::ClosedInHead);
-    check("HTTP/1.1 100 Continue\r\n\r\n", FailureKind::ClosedInHead);
-    check("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabc", FailureKind::ClosedInContent);
-    check(
-        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
-        FailureKind::ClosedInContent,
-    );
-}
-
-#[test]
-fn what_is_not_http_is_an_error() {
-    check("SSH-2.0-OpenSSH_9.2\r\n\r\n", FailureKind::MalformedHead);
-    check("HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n", FailureKind::MalformedHead);
-    check("HTTP/1.1 301 Moved\r\nLocation: /a\r\nLocation: /b\r\n\r\n", FailureKind::MalformedHead);
-    check(
-        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabcd\r\n",
-        FailureKind::MalformedChunk,
-    );
-}
-
-#[test]
-fn a_head_without_bounds_is_an_error() {
-    let line = format!("A: {}\r\n", "x".repeat(1_000));
-    check(&format!("HTTP/1.1 200 OK\r\n{}", line.repeat(70)), FailureKind::HeadTooLarge);
-    check(&format!("HTTP/1.1 200 OK\r\n{}\r\n", "A: b\r\n".repeat(101)), FailureKind::HeadTooLarge);
-}
-
-#[test]
-fn a_second_answer_is_an_error() {
-    check(&format!("{OK}{OK}"), FailureKind::SurplusBytes);
-    check("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nok", FailureKind::SurplusBytes);
-}
-
-#[test]
-fn a_reset_is_an_error() {
-    check_script(
-        |it| {
-            it.request();
-            it.reset();
-        },
-        FailureKind::Reset,
-    );
-}
 
 #[test]
 fn silence_is_an_error_after_the_timeout() {
@@ -124,33 +76,4 @@ fn a_plan_that_makes_no_sense_is_no_run() {
     refused(&|plan| plan.targets[0].request_target = "/a b".to_owned());
     refused(&|plan| plan.connections = usize::MAX / 4);
     assert_eq!(peer.connections(), 0);
-}
-
-/// An answer sent on each connection, which is then closed.
-#[track_caller]
-fn check(answer: &str, kind: FailureKind) {
-    let answer = answer.to_owned();
-    check_script(
-        move |it| {
-            it.request();
-            it.send(&answer);
-            if kind == FailureKind::HeadTooLarge || kind == FailureKind::MalformedChunk {
-                // Whether the client notices must not depend on the end of the connection.
-                it.wait();
-            }
-        },
-        kind,
-    );
-}
-
-#[track_caller]
-fn check_script(script: impl Fn(&mut Conversation) + Send + Sync + 'static, kind: FailureKind) {
-    let peer = Peer::start(script);
-    let mut plan = plan(&peer, 10);
-    plan.connections = 2;
-    plan.targets[0].expectation = Expectation::status(200);
-    let report = load(&plan);
-    assert_eq!(kinds(&report), [(kind, 10)]);
-    assert_eq!((report.requests, report.errors, report.unanswered), (0, 10, 0));
-    assert!(report.errors_by_kind[0].example.starts_with("http://localhost/a: "));
 }

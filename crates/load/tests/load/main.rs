@@ -7,6 +7,8 @@ mod desk;
 mod failures;
 mod http_load;
 mod intervals;
+mod misbehaviour;
+mod misbehaviour_of_servers;
 mod observer;
 mod open_loop;
 mod peer;
