@@ -13,7 +13,7 @@ use milepost_http::response::{
     Framing, HEAD_BYTES_MAX, HeadError, RequestMethod, ResponseHead, head_end,
 };
 
-use crate::check::{describe_head, push_content};
+use crate::check::{describe_head, push_content, push_sha256};
 use crate::failure::FailureKind;
 use crate::keep::{Keep, Kept};
 use crate::target::Expectation;
@@ -209,7 +209,7 @@ impl Incoming {
                 // A wrong answer that has to be described takes the long way.
                 Some((length, facts)) if facts.right || !describe => {
                     self.kept.head(&bytes[..length]);
-                    self.begin_content(facts);
+                    self.begin_content(facts, judge);
                     &bytes[length..]
                 }
                 _ => return self.receive_head(bytes, judge, describe),
@@ -307,7 +307,7 @@ impl Incoming {
                     self.got = parsed.ok().map(|parsed| describe_head(&parsed));
                 }
                 self.kept.head(head);
-                self.begin_content(facts);
+                self.begin_content(facts, judge);
                 return Ok((used, Some(facts)));
             }
         }
@@ -318,7 +318,10 @@ impl Incoming {
     }
 
     #[inline]
-    fn begin_content(&mut self, facts: Facts) {
+    fn begin_content(&mut self, facts: Facts, judge: &Judge) {
+        if judge.expectation.content_sha256.is_some() {
+            self.kept.begin_sha256();
+        }
         self.facts = Some(facts);
         self.state = match facts.framing {
             Framing::Length(length) => State::Length(length),
@@ -368,10 +371,14 @@ impl Incoming {
     #[inline]
     fn complete(&mut self, judge: &Judge, describe: bool) -> Answer {
         let facts = self.facts.expect("content follows a head");
-        let content_right = judge.expectation.accepts_content(self.content_bytes);
+        let content_right =
+            judge.expectation.accepts_content(self.content_bytes, self.kept.sha256());
         if !content_right && describe {
             let got = self.got.get_or_insert_with(|| format!("status {}", facts.status));
             push_content(got, self.content_bytes);
+            if let Some(sha256) = self.kept.sha256() {
+                push_sha256(got, &sha256);
+            }
         }
         Answer {
             version_minor: facts.version_minor,

@@ -142,12 +142,9 @@ impl Visit {
         Some(target)
     }
 
-    /// `request` is sent. An error if the chain has sent exactly that before: the answers could only
+    /// A request with this digest is sent. An error if the chain has sent exactly that before: the answers could only
     /// go round in a circle.
-    pub(crate) fn send(&mut self, request: &[u8]) -> Result<(), Failure> {
-        let mut hasher = DefaultHasher::new();
-        request.hash(&mut hasher);
-        let digest = hasher.finish();
+    pub(crate) fn send(&mut self, digest: u64) -> Result<(), Failure> {
         if self.seen.contains(&digest) {
             let detail = "the redirects go round in a circle";
             return Err(Failure::new(FailureKind::RedirectLoop, detail));
@@ -246,6 +243,13 @@ impl Visit {
             self.elements.push_back(Box::new(element));
         }
     }
+}
+
+/// Tells one request from another.
+pub(crate) fn digest(request: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    request.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// A request like `target` for another URI.

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 
 use milepost_http::response::ResponseHead;
 
+use crate::sha256::Sha256;
 use crate::target::{Expectation, STATUS_WRONG_MIN};
 
 /// Longest Location that is shown in an example, in bytes.
@@ -26,9 +27,11 @@ impl Expectation {
         is_right && self.location.as_deref().is_none_or(|expected| location == Some(expected))
     }
 
-    /// Whether the length of the content is right.
-    pub(crate) fn accepts_content(&self, bytes: u64) -> bool {
+    /// Whether the content is right: its length and, where that is expected, its digest.
+    #[inline]
+    pub(crate) fn accepts_content(&self, bytes: u64, sha256: Option<Sha256>) -> bool {
         self.content_bytes.is_none_or(|expected| bytes == expected)
+            && self.content_sha256.is_none_or(|expected| sha256 == Some(expected))
     }
 
     /// The expectation in words.
@@ -42,6 +45,9 @@ impl Expectation {
         }
         if let Some(bytes) = self.content_bytes {
             push_content(&mut text, bytes);
+        }
+        if let Some(sha256) = &self.content_sha256 {
+            push(&mut text, format_args!(", content with SHA-256 {sha256}"));
         }
         text
     }
@@ -64,6 +70,11 @@ pub(crate) fn describe(status: u16, location: Option<&[u8]>) -> String {
 /// Adds the length of the content to a description.
 pub(crate) fn push_content(text: &mut String, bytes: u64) {
     push(text, format_args!(", {bytes} bytes of content"));
+}
+
+/// Adds what the content is to a description of an answer that was to have a digest.
+pub(crate) fn push_sha256(text: &mut String, sha256: &Sha256) {
+    push(text, format_args!(" with SHA-256 {sha256}"));
 }
 
 fn push_location(text: &mut String, location: Option<&[u8]>) {

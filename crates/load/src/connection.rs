@@ -15,6 +15,8 @@ pub(crate) struct Connection {
     pub(crate) exchange: Exchange,
     /// What is requested instead of the target of the list, if anything is.
     pub(crate) own: Option<Box<Own>>,
+    /// The request with its places filled; empty if it has none.
+    pub(crate) filled: Vec<u8>,
     pub(crate) incoming: Incoming,
     /// Whether the socket has carried a complete answer: if it ends now, that is the server's right.
     pub(crate) used: bool,
@@ -98,6 +100,7 @@ impl Connection {
             state: State::Free,
             exchange: Exchange::default(),
             own: None,
+            filled: Vec::new(),
             incoming: Incoming::keeping(keep),
             used: false,
             watch: Watch::Nothing,

@@ -292,6 +292,9 @@ fn why_not_uring(plan: &Plan, requests: &Requests) -> Option<String> {
     if plan.browsing.is_active() {
         return Some("it is not used where answers lead to further requests".to_owned());
     }
+    if requests.has_templates() {
+        return Some("it is not used where requests are made from templates".to_owned());
+    }
     if plan.receive_rate.is_some() {
         return Some("it is not used where connections receive at a limited rate".to_owned());
     }

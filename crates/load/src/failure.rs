@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::endpoint::Endpoint;
 use crate::rate::RateError;
+use crate::template::TemplateError;
 use crate::tls::TlsError;
 
 /// Why a request ended without a complete answer.
@@ -124,6 +125,17 @@ pub enum RunError {
     /// A share that is none.
     #[error("the jitter must be a share from 0 to 1, not {0}")]
     Jitter(f64),
+    /// Weights without a meaning.
+    #[error("weights are numbers from 1, and all together not more than {0}")]
+    Weights(u64),
+    /// A request is no template.
+    #[error("{uri}: {source}")]
+    Template {
+        /// Target URI.
+        uri: String,
+        /// What is wrong.
+        source: TemplateError,
+    },
     /// A part of the target cannot be sent as it is.
     #[error("{uri}: {what} cannot be sent in a request: {value:?}")]
     Unsendable {

@@ -26,7 +26,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
 use crate::answer::Failure;
-use crate::check::{describe, push_content};
+use crate::check::{describe, push_content, push_sha256};
 use crate::clock::{nanos, thread_cpu};
 use crate::failure::{FailureKind, RunError};
 use crate::meter::{Meter, TICK};
@@ -35,6 +35,7 @@ use crate::plan::{Order, Refusal};
 use crate::record::{Record, Sample};
 use crate::report::WrongAnswer;
 use crate::schedule::{Due, Schedule};
+use crate::sha256::{Hasher, Sha256};
 use crate::target::Target;
 use crate::worker::{End, Part, PartResult, Shared};
 
@@ -101,6 +102,8 @@ struct Answer {
     status: u16,
     location: Option<Vec<u8>>,
     content_bytes: u64,
+    /// Of the content, if it is expected.
+    sha256: Option<Sha256>,
     sent: u64,
     first_byte: u64,
 }
@@ -268,6 +271,8 @@ impl<'a> Http2Worker<'a> {
     async fn request(&self, slot: usize, due: Due) -> bool {
         let plan = self.shared.plan;
         let at = self.choose(slot, due);
+        let filled = self.fill(at, due);
+        let prepared = filled.as_ref().unwrap_or(&self.requests[at]);
         let link =
             &self.links[self.requests[at].origin * self.connections + slot % self.connections];
         self.sent.borrow_mut()[slot] += 1;
@@ -279,7 +284,7 @@ impl<'a> Http2Worker<'a> {
             record.busy_max = record.busy_max.max(self.busy.get());
         }
         let deadline = self.instant(self.shared.clock.now()) + plan.timeout;
-        let exchanged = match timeout_at(deadline, self.exchange(slot, at, link)).await {
+        let exchanged = match timeout_at(deadline, self.exchange(slot, at, prepared, link)).await {
             Ok(exchanged) => exchanged,
             Err(_) => {
                 let detail = format!("no complete answer within {:?}", plan.timeout);
@@ -308,20 +313,35 @@ impl<'a> Http2Worker<'a> {
         true
     }
 
+    /// The request for a target, if it has places to be filled.
+    fn fill(&self, at: usize, due: Due) -> Option<Prepared> {
+        let rendered = self.shared.requests.target(at);
+        let template = rendered.template.as_ref()?;
+        let filled = template.target(&self.shared.plan.targets[at], self.shared.values(due)?);
+        // Its values were looked through; one that is no request all the same is sent as it stands.
+        prepare(&filled, rendered.origin).ok()
+    }
+
     /// The target of the next request.
     fn choose(&self, slot: usize, due: Due) -> usize {
-        let targets = self.requests.len();
-        match self.shared.plan.order {
-            _ if targets == 1 => 0,
-            Order::Sequential => (due.number % targets as u64) as usize,
-            Order::Random => self.random.borrow_mut().usize(..targets),
-            Order::Each => (self.first_slot + slot + self.sent.borrow()[slot] as usize) % targets,
-        }
+        let choice = &self.shared.choice;
+        let places = choice.places();
+        choice.target(match self.shared.plan.order {
+            _ if places == 1 => 0,
+            Order::Sequential => (due.number % places as u64) as usize,
+            Order::Random => self.random.borrow_mut().usize(..places),
+            Order::Each => (self.first_slot + slot + self.sent.borrow()[slot] as usize) % places,
+        })
     }
 
     /// Sends a request and reads its answer; once more where the server says that it has not seen it.
-    async fn exchange(&self, slot: usize, at: usize, link: &Link) -> Result<Answer, Failure> {
-        let prepared = &self.requests[at];
+    async fn exchange(
+        &self,
+        slot: usize,
+        at: usize,
+        prepared: &Prepared,
+        link: &Link,
+    ) -> Result<Answer, Failure> {
         let mut tries = 0;
         loop {
             tries += 1;
@@ -335,7 +355,7 @@ impl<'a> Http2Worker<'a> {
                     return Err(failure);
                 }
             };
-            let error = match self.send(slot, prepared, &mut sender).await {
+            let error = match self.send(slot, at, prepared, &mut sender).await {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };
@@ -357,6 +377,7 @@ impl<'a> Http2Worker<'a> {
     async fn send(
         &self,
         slot: usize,
+        at: usize,
         prepared: &Prepared,
         sender: &mut h2::client::SendRequest<Bytes>,
     ) -> Result<Answer, h2::Error> {
@@ -374,15 +395,21 @@ impl<'a> Http2Worker<'a> {
         let first_byte = self.shared.clock.now();
         let (head, mut body) = response.into_parts();
         let mut content_bytes = 0;
+        let expected = &self.shared.plan.targets[at].expectation.content_sha256;
+        let mut hasher = expected.is_some().then(Hasher::new);
         while let Some(data) = body.data().await {
             let data = data?;
             content_bytes += data.len() as u64;
+            if let Some(hasher) = &mut hasher {
+                hasher.update(&data);
+            }
             body.flow_control().release_capacity(data.len())?;
         }
         Ok(Answer {
             status: head.status.as_u16(),
             location: head.headers.get(http::header::LOCATION).map(|it| it.as_bytes().to_vec()),
             content_bytes,
+            sha256: hasher.map(Hasher::finish),
             sent,
             first_byte,
         })
@@ -392,10 +419,10 @@ impl<'a> Http2Worker<'a> {
     fn count(&self, at: usize, due: Due, answer: Answer) {
         let target = &self.shared.plan.targets[at];
         let expectation = &target.expectation;
-        let Answer { status, location, content_bytes, sent, first_byte } = answer;
+        let Answer { status, location, content_bytes, sha256, sent, first_byte } = answer;
         let location = location.as_deref();
-        let right =
-            expectation.accepts(status, location) && expectation.accepts_content(content_bytes);
+        let right = expectation.accepts(status, location)
+            && expectation.accepts_content(content_bytes, sha256);
         let mut record = self.record.borrow_mut();
         record.status(status);
         record.bytes.content += content_bytes;
@@ -410,6 +437,9 @@ impl<'a> Http2Worker<'a> {
         if record.wants_example(at) {
             let mut got = describe(status, location);
             push_content(&mut got, content_bytes);
+            if let Some(sha256) = &sha256 {
+                push_sha256(&mut got, sha256);
+            }
             let expected = expectation.describe();
             record.examples.push((at, WrongAnswer { url: target.uri(), expected, got }));
         }

@@ -3,6 +3,8 @@
 //! A run keeps nothing of its answers unless asked, so that a request costs no copy and the memory is
 //! constant whatever comes. What is kept is kept until the next answer on the connection.
 
+use crate::sha256::{Hasher, Sha256};
+
 /// What is kept of each answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Keep {
@@ -31,6 +33,8 @@ pub(crate) struct Kept {
     head: Vec<u8>,
     content: Vec<u8>,
     digest: u64,
+    /// SHA-256 of what has come so far, if anybody expects one.
+    sha256: Option<Hasher>,
 }
 
 /// Start and factor of the digest.
@@ -47,7 +51,18 @@ impl Default for Kept {
 
 impl Kept {
     pub(crate) fn new(keep: Keep) -> Self {
-        Self { keep, head: Vec::new(), content: Vec::new(), digest: DIGEST_START }
+        Self { keep, head: Vec::new(), content: Vec::new(), digest: DIGEST_START, sha256: None }
+    }
+
+    /// Begins to make the SHA-256 of the content, which ends with [`Kept::clear`].
+    pub(crate) fn begin_sha256(&mut self) {
+        self.sha256 = Some(Hasher::new());
+    }
+
+    /// SHA-256 of the content, if it was begun.
+    #[inline]
+    pub(crate) fn sha256(&self) -> Option<Sha256> {
+        self.sha256.clone().map(Hasher::finish)
     }
 
     /// Makes ready for the next answer. Keeps its memory.
@@ -56,6 +71,7 @@ impl Kept {
         self.head.clear();
         self.content.clear();
         self.digest = DIGEST_START;
+        self.sha256 = None;
     }
 
     /// Takes the head.
@@ -69,6 +85,9 @@ impl Kept {
     /// Takes the next piece of the content.
     #[inline]
     pub(crate) fn content(&mut self, bytes: &[u8]) {
+        if let Some(sha256) = &mut self.sha256 {
+            sha256.update(bytes);
+        }
         match self.keep.content {
             KeepContent::Length => {}
             KeepContent::Digest => {

@@ -3,6 +3,7 @@
 //! Arrival and stop are values, so one worker loop carries every combination of them.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -13,6 +14,7 @@ use crate::route::ConnectTo;
 use crate::share::Share;
 use crate::target::Target;
 use crate::tls::TlsSettings;
+use crate::variables::Variables;
 
 /// Connections when nothing else is asked for.
 pub const CONNECTIONS_DEFAULT: usize = 10;
@@ -42,6 +44,8 @@ pub struct Plan {
     pub targets: Vec<Target>,
     /// Order in which the targets are taken.
     pub order: Order,
+    /// What the places `{{...}}` of requests are filled from; without it they are sent as they stand.
+    pub variables: Option<Arc<Variables>>,
     /// Seed of everything random in the run.
     pub seed: u64,
     /// Requests that may be outstanding at the same time, over all threads. One each on a
@@ -97,7 +101,7 @@ pub struct Plan {
 pub enum Order {
     /// One after the other, over all threads together, again from the start after the last.
     Sequential,
-    /// Each drawn independently, all with the same probability, from the seed.
+    /// Each drawn independently, all with the same probability or by their weights, from the seed.
     Random,
     /// One after the other over each connection by itself; connection i of n starts i/n into the list.
     Each,
@@ -237,6 +241,7 @@ impl Plan {
         Self {
             targets,
             order: Order::Sequential,
+            variables: None,
             seed: 0,
             connections: CONNECTIONS_DEFAULT,
             threads: 1,

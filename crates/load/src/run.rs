@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use crate::choice::Choice;
 use crate::clock::{Clock, nanos};
 use crate::control::Control;
 use crate::driver;
@@ -88,6 +89,7 @@ fn start_share(
 ) -> Result<ShareResult, RunError> {
     check(plan)?;
     let requests = Requests::render(plan)?;
+    let choice = Choice::new(&plan.targets)?;
     let share = plan.share;
     let (connections, before) = share.of_total(plan.connections as u64);
     // At most the number of connections, so it fits. The same in every process, so that they agree
@@ -98,7 +100,7 @@ fn start_share(
     let keep = plan.browsing.keep(observer.map(Observer::keep).unwrap_or_default());
     let clock = Clock::start();
     let io = driver::settle(plan, &requests)?;
-    let shared = Shared { plan, requests: &requests, control, observer, keep, clock, io };
+    let shared = Shared { plan, requests: &requests, choice, control, observer, keep, clock, io };
     let is_open_loop = plan.arrival.rate().is_some();
     let own = |count| if is_open_loop { count } else { share.of_total(count).0 };
     let sequence = |count| Sequence::new(count, threads * share.of);

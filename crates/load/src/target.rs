@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::endpoint::Endpoint;
+use crate::sha256::Sha256;
 
 /// The first status that counts as wrong when no status is expected.
 pub const STATUS_WRONG_MIN: u16 = 400;
@@ -33,6 +34,8 @@ pub struct Target {
     pub content: Arc<[u8]>,
     /// The right answer.
     pub expectation: Expectation,
+    /// How often it is requested, in relation to the others. At least 1.
+    pub weight: u32,
 }
 
 /// Scheme of a URL.
@@ -72,6 +75,8 @@ pub struct Expectation {
     pub location: Option<Vec<u8>>,
     /// Exact length of the content in bytes.
     pub content_bytes: Option<u64>,
+    /// SHA-256 of the content.
+    pub content_sha256: Option<Sha256>,
 }
 
 impl Target {
@@ -93,6 +98,7 @@ impl Target {
             fields: Vec::new(),
             content: Arc::default(),
             expectation: Expectation::default(),
+            weight: 1,
         }
     }
 
@@ -143,7 +149,7 @@ impl Expectation {
     /// Exactly this status and this Location.
     #[must_use]
     pub fn redirect(status: u16, location: impl Into<Vec<u8>>) -> Self {
-        Self { status: Some(status), location: Some(location.into()), content_bytes: None }
+        Self { status: Some(status), location: Some(location.into()), ..Self::default() }
     }
 
     /// Exactly this length of content, beside what is expected already.

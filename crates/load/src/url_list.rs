@@ -21,8 +21,20 @@ pub struct ListedUrl {
     pub url: HttpUrl,
     /// The method, if the line names one.
     pub method: Option<String>,
+    /// The content, if the line has one: as it was written, so a file with `@` in front.
+    pub body: Option<String>,
+    /// How often it is requested in relation to the others, if the line says so.
+    pub weight: Option<u32>,
     /// What the line expects.
     pub expectation: Expectation,
+}
+
+impl ListedUrl {
+    /// A line with nothing but a URL.
+    #[must_use]
+    pub fn new(url: HttpUrl) -> Self {
+        Self { url, method: None, body: None, weight: None, expectation: Expectation::default() }
+    }
 }
 
 /// What is wrong with a list, and where.
@@ -45,7 +57,9 @@ pub enum UrlListErrorKind {
     #[error(transparent)]
     Url(#[from] UrlErrorKind),
     /// A word after the URL is none of those known.
-    #[error("unknown word {0:?}; known are status=, location=, bytes= and method=")]
+    #[error(
+        "unknown word {0:?}; known are status=, location=, bytes=, sha256=, method=, body= and weight="
+    )]
     Word(String),
     /// A word is there twice.
     #[error("{0}= is there twice")]
@@ -83,7 +97,7 @@ pub fn parse_url_list(text: &str) -> Result<Vec<ListedUrl>, UrlListError> {
             kind,
         };
         let url = HttpUrl::parse(first).map_err(|error| fail(error.kind.into(), at + error.at))?;
-        let mut listed = ListedUrl { url, method: None, expectation: Expectation::default() };
+        let mut listed = ListedUrl::new(url);
         for (at, word) in words {
             add(&mut listed, word).map_err(|kind| fail(kind, at))?;
         }
@@ -114,6 +128,16 @@ fn add(listed: &mut ListedUrl, word: &str) -> Result<(), UrlListErrorKind> {
         }
         "method" if value.is_empty() => Err(bad("method", "a method")),
         "method" => once(&mut listed.method, value.into(), "method"),
+        "sha256" => {
+            let sha256 = value.parse().map_err(|_| bad("sha256", "64 hexadecimal digits"))?;
+            once(&mut expectation.content_sha256, sha256, "sha256")
+        }
+        "body" => once(&mut listed.body, value.into(), "body"),
+        "weight" => {
+            let weight = value.parse().ok().filter(|weight| *weight > 0);
+            let weight = weight.ok_or_else(|| bad("weight", "a number from 1"))?;
+            once(&mut listed.weight, weight, "weight")
+        }
         _ => Err(UrlListErrorKind::Word(word.to_owned())),
     }
 }
@@ -164,7 +188,7 @@ mod tests {
         refuse("\u{e4} # x", "1:1: a URL begins with http:// or https://");
         refuse(
             &format!("{url} 301"),
-            "1:12: unknown word \"301\"; known are status=, location=, bytes= and method=",
+            "1:12: unknown word \"301\"; known are status=, location=, bytes=, sha256=, method=, body= and weight=",
         );
         refuse(
             &format!("{url}\n{url} status=3o1"),
@@ -179,6 +203,11 @@ mod tests {
             "1:12: location= needs the value of the Location field, not \"\"",
         );
         refuse(&format!("{url} bytes=-1"), "1:12: bytes= needs a number of bytes, not \"-1\"");
+        refuse(
+            &format!("{url} sha256=12"),
+            "1:12: sha256= needs 64 hexadecimal digits, not \"12\"",
+        );
+        refuse(&format!("{url} weight=0"), "1:12: weight= needs a number from 1, not \"0\"");
         refuse(&format!("{url} status=301 status=302"), "1:23: status= is there twice");
     }
 

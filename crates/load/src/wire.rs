@@ -13,6 +13,7 @@ use crate::failure::RunError;
 use crate::origin::Origin;
 use crate::plan::{Persistence, Plan};
 use crate::target::{Target, Version};
+use crate::template::{LENGTH, Template};
 
 pub(crate) const USER_AGENT: &str = concat!("milepost/", env!("CARGO_PKG_VERSION"));
 
@@ -35,6 +36,8 @@ pub(crate) struct Rendered {
     /// Index into the origins.
     pub(crate) origin: usize,
     pub(crate) traits: Traits,
+    /// What the request is made of each time, if it is not the same each time.
+    pub(crate) template: Option<Box<Template>>,
 }
 
 /// What the method of a request says.
@@ -94,12 +97,14 @@ impl Requests {
                 origins.push(origin.clone());
                 origins.len() - 1
             });
+            let template = template(target, plan)?;
             let start = bytes.len();
             write(&mut bytes, target, plan.persistence);
             targets.push(Rendered {
                 bytes: start..bytes.len(),
                 origin,
                 traits: Traits::of(target),
+                template,
             });
         }
         Ok(Self { bytes: bytes.into(), targets, origins })
@@ -137,12 +142,33 @@ impl Requests {
         Arc::clone(&self.bytes)
     }
 
+    /// Whether any request is made anew each time.
+    pub(crate) fn has_templates(&self) -> bool {
+        self.targets.iter().any(|target| target.template.is_some())
+    }
+
     pub(crate) fn longest(&self) -> usize {
         self.targets.iter().map(|target| target.bytes.len()).max().unwrap_or_default()
     }
 }
 
+/// The template of a target, if it has places and the plan fills them.
+fn template(target: &Target, plan: &Plan) -> Result<Option<Box<Template>>, RunError> {
+    let Some(variables) = &plan.variables else { return Ok(None) };
+    let mut head = Vec::new();
+    write_head(&mut head, target, plan.persistence, LENGTH);
+    let template = Template::new(target, &head, variables)
+        .map_err(|source| RunError::Template { uri: target.uri(), source })?;
+    Ok(template.has_places().then(|| Box::new(template)))
+}
+
 fn write(out: &mut Vec<u8>, target: &Target, persistence: Persistence) {
+    write_head(out, target, persistence, &target.content.len().to_string());
+    out.extend_from_slice(&target.content);
+}
+
+/// Writes the head, with `length` as the length of the content.
+fn write_head(out: &mut Vec<u8>, target: &Target, persistence: Persistence, length: &str) {
     let minor = match target.version {
         Version::Http10 => 0,
         Version::Http11 => 1,
@@ -165,7 +191,7 @@ fn write(out: &mut Vec<u8>, target: &Target, persistence: Persistence) {
     // A method that is expected to have content says that it has none (RFC 9110 section 8.6).
     let has_content = matches!(target.method.as_str(), "POST" | "PUT" | "PATCH");
     if has_content || !target.content.is_empty() {
-        field("Content-Length", &target.content.len().to_string());
+        field("Content-Length", length);
     }
     match persistence {
         Persistence::KeepAlive => field("Connection", "keep-alive"),
@@ -173,7 +199,6 @@ fn write(out: &mut Vec<u8>, target: &Target, persistence: Persistence) {
         Persistence::Unsaid => {}
     }
     out.extend_from_slice(b"\r\n");
-    out.extend_from_slice(&target.content);
 }
 
 fn check(target: &Target) -> Result<(), RunError> {

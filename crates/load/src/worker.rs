@@ -14,6 +14,7 @@
 
 mod chain;
 mod establish;
+mod fill;
 mod linger;
 mod recover;
 mod throttle;
@@ -30,6 +31,7 @@ use rustls::ClientConfig;
 
 use crate::answer::{Answer, Judge};
 use crate::browse::Visit;
+use crate::choice::Choice;
 use crate::clock::{Clock, nanos, thread_cpu};
 use crate::connection::{Connection, Exchange, State, Watch};
 use crate::control::Control;
@@ -59,6 +61,7 @@ const ONE_SEGMENT_BYTES: usize = 500;
 pub(crate) struct Shared<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) requests: &'a Requests,
+    pub(crate) choice: Choice,
     pub(crate) control: &'a Control,
     pub(crate) observer: Option<&'a dyn Observer>,
     /// What is kept of each answer.
@@ -153,6 +156,10 @@ pub(crate) struct Worker<'a> {
     needs_no_delay: bool,
     /// Whether answers are looked at for what follows from them.
     browses: bool,
+    /// Whether there are requests with places to be filled.
+    fills: bool,
+    /// Buffer for a content with places.
+    content: Vec<u8>,
     timeout_ns: u64,
     pause_max_ns: u64,
     /// Connections opened so far: says which source address is next.
@@ -190,6 +197,7 @@ impl<'a> Worker<'a> {
         });
         let connection = || Connection::new(shared.keep);
         let browses = plan.browsing.is_active();
+        let fills = shared.requests.has_templates();
         Ok(Self {
             shared,
             index,
@@ -212,8 +220,10 @@ impl<'a> Worker<'a> {
             busy: 0,
             random: fastrand::Rng::with_seed(plan.seed ^ (first_slot as u64).rotate_left(32)),
             is_open_loop: plan.arrival.rate().is_some(),
-            needs_no_delay: browses || shared.requests.longest() > ONE_SEGMENT_BYTES,
+            needs_no_delay: browses || fills || shared.requests.longest() > ONE_SEGMENT_BYTES,
             browses,
+            fills,
+            content: Vec::new(),
             timeout_ns: nanos(plan.timeout),
             pause_max_ns: nanos(plan.pause_max),
             openings: index,
@@ -396,12 +406,12 @@ impl<'a> Worker<'a> {
     /// Puts a request on a slot that could have taken it since `free_since`.
     #[inline]
     fn begin(&mut self, slot: usize, due: Due, free_since: u64) {
-        let targets = self.judges.len();
+        let places = self.shared.choice.places();
         let target = match self.shared.plan.order {
-            _ if targets == 1 => 0,
-            Order::Sequential => (due.number % targets as u64) as usize,
-            Order::Random => self.random.usize(..targets),
-            Order::Each => self.target_of(slot),
+            _ if places == 1 => 0,
+            Order::Sequential => self.shared.choice.target((due.number % places as u64) as usize),
+            Order::Random => self.shared.choice.target(self.random.usize(..places)),
+            Order::Each => self.shared.choice.target(self.place_of(slot)),
         };
         let at = self.shared.requests.target(target).origin * self.slots.len() + slot;
         self.slots[slot].sent += 1;
@@ -412,8 +422,11 @@ impl<'a> Worker<'a> {
         let ready = if is_open { due.intended.max(free_since) } else { 0 };
         self.connections[at].exchange =
             Exchange { target, intended: due.intended, ready, ..Exchange::default() };
+        if self.fills {
+            self.fill_in(at, due);
+        }
         if self.browses {
-            self.begin_chain(at);
+            self.begin_chain(at, due);
         }
         self.send(at);
         if self.connections[at].exchange.sent > 0 {
@@ -504,6 +517,10 @@ impl<'a> Worker<'a> {
             let Some(socket) = &mut connection.socket else { return };
             let exchange = &mut connection.exchange;
             let (bytes, length) = match &connection.own {
+                None if !connection.filled.is_empty() => {
+                    let bytes = &connection.filled[exchange.written..];
+                    (Outgoing::Own(bytes), bytes.len())
+                }
                 None => {
                     let mut range = self.shared.requests.range(exchange.target);
                     range.start += exchange.written;
@@ -730,12 +747,12 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// The target that a slot has come to on its own way through the list.
-    fn target_of(&self, slot: usize) -> usize {
-        let targets = self.judges.len() as u128;
+    /// The place that a slot has come to on its own way through the list.
+    fn place_of(&self, slot: usize) -> usize {
+        let targets = self.shared.choice.places() as u128;
         let number = (self.first_slot + slot) as u128;
         let start = number * targets / self.shared.plan.connections as u128;
-        // Less than the number of targets, so it fits.
+        // Less than the number of places, so it fits.
         ((start + u128::from(self.slots[slot].sent)) % targets) as usize
     }
 

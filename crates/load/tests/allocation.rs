@@ -3,9 +3,10 @@
 use std::alloc::System;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::Arc;
 use std::thread;
 
-use milepost_load::{Control, Expectation, Persistence, Plan, Stop, Target, run};
+use milepost_load::{Control, Expectation, Persistence, Plan, Stop, Target, Variables, run};
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
 #[global_allocator]
@@ -21,10 +22,15 @@ const ANSWERS: [&[u8]; 3] = [
 #[test]
 fn requests_do_not_allocate() {
     let address = serve();
-    let allocations = |requests, location| {
-        let target = Target::new(address, "localhost", "/a");
+    let allocations = |requests, location, is_template: bool| {
+        let mut target = Target::new(address, "localhost", "/a");
+        if is_template {
+            target.request_target = "/{{counter}}?{{random:1..1000}}&{{a}}".to_owned();
+            target.content = b"{{uuid}}"[..].into();
+        }
         let mut plan = Plan::new(vec![target.expect(Expectation::redirect(301, location))]);
         plan.connections = 4;
+        plan.variables = is_template.then(|| Arc::new(Variables::parse("a\n1\n2").unwrap()));
         plan.persistence = Persistence::KeepAlive;
         plan.stop = Stop::Requests(requests);
         let before = ALLOCATOR.stats().allocations;
@@ -33,9 +39,10 @@ fn requests_do_not_allocate() {
         assert_eq!((report.requests, report.wrong_answers, report.errors), (requests, wrong, 0));
         ALLOCATOR.stats().allocations - before
     };
-    for location in ["/b", "/c"] {
-        allocations(1_000, location);
-        let (short, long) = (allocations(1_000, location), allocations(31_000, location));
+    for (location, is_template) in [("/b", false), ("/c", false), ("/b", true)] {
+        let allocations = |requests| allocations(requests, location, is_template);
+        allocations(1_000);
+        let (short, long) = (allocations(1_000), allocations(31_000));
         // The peer starts a thread for each connection; that and buffers that grow once more or
         // less make a difference of a few.
         assert!(long.abs_diff(short) < 50, "{short} allocations, {long} for 30,000 more requests");

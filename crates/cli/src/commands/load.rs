@@ -10,6 +10,7 @@ mod plan;
 mod processes;
 mod progress;
 mod prometheus;
+mod request;
 mod search;
 mod stages;
 mod text;
@@ -47,6 +48,7 @@ URL list (--urls): one URL a line, then what to expect of it; # begins a comment
   http://localhost:8080/test/1      status=301 location=http://localhost:8080/new/1
   http://localhost:8080/robots.txt  status=200 bytes=8
   http://localhost:8080/gone        status=410 method=HEAD
+  http://localhost:8080/form        weight=3 body=@form.txt sha256=9f86d081...
 What a line does not say is taken from the options.
 
 Service time runs from sending a request to the end of its answer. Response time runs from when the \
@@ -127,25 +129,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     network: network::Args,
 
-    /// Method
-    #[arg(short = 'm', long, value_name = "METHOD", default_value = "GET")]
-    method: String,
-
-    /// Field line to send; Host, User-Agent and Accept replace the built-in ones
-    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", value_parser = plan::field)]
-    fields: Vec<(String, String)>,
-
-    /// Status that is right
-    #[arg(long, value_name = "STATUS", value_parser = clap::value_parser!(u16).range(100..1000))]
-    expect_status: Option<u16>,
-
-    /// Value of the Location field that is right, byte for byte
-    #[arg(long, value_name = "URL")]
-    expect_location: Option<String>,
-
-    /// Length of the content that is right
-    #[arg(long, value_name = "BYTES")]
-    expect_bytes: Option<u64>,
+    #[command(flatten)]
+    request: request::Args,
 
     /// Time after which a request is an error
     #[arg(long, value_name = "TIME", value_parser = plan::duration, default_value = "10s")]

@@ -15,5 +15,6 @@ mod killed;
 mod manual;
 mod measured;
 mod page;
+mod requests;
 mod support;
 mod tls;

@@ -8,13 +8,14 @@ use std::time::Duration;
 
 use super::Worker;
 use crate::answer::{Answer, Failure, Judge};
-use crate::browse::Step;
+use crate::browse::{Step, digest};
 use crate::connection::{Connection, Exchange, Own};
 use crate::endpoint::Endpoint;
 use crate::failure::FailureKind;
 use crate::observer::{Answered, Exchanged, Outcome};
 use crate::origin::Origin;
 use crate::route::ConnectTo;
+use crate::schedule::Due;
 use crate::target::Target;
 use crate::tls::TlsError;
 use crate::url::{HttpUrl, look_up};
@@ -34,27 +35,28 @@ pub(super) struct Ready {
 
 impl Worker<'_> {
     /// A request of the list is about to be sent: adds what its visitor has for it.
-    pub(super) fn begin_chain(&mut self, at: usize) {
+    pub(super) fn begin_chain(&mut self, at: usize, due: Due) {
         let slot = self.slot(at);
         let plan = self.shared.plan;
         let listed = self.connections[at].exchange.target;
-        let target = &plan.targets[listed];
+        let template = self.shared.requests.target(listed).template.as_ref();
+        let filled = template.zip(self.shared.values(due));
+        let filled =
+            filled.map(|(template, values)| template.target(&plan.targets[listed], values));
+        let target = filled.as_ref().unwrap_or(&plan.targets[listed]);
         let visit = &mut self.slots[slot].visit;
         visit.begin();
-        let dressed = visit.dress(target, &plan.browsing);
+        let dressed = visit.dress(target, &plan.browsing).or_else(|| filled.clone());
         let own = dressed.and_then(|dressed| {
             // What was added has been looked through; without it the request was rendered before.
             let request = Single::render(&dressed, plan.persistence).ok()?;
             let judge = Judge::new(request.traits.method, target.expectation.clone());
             Some(Box::new(Own { target: target.clone(), request, judge }))
         });
-        let bytes = match &own {
-            None => self.shared.requests.bytes(listed),
-            Some(own) => &own.request.bytes,
-        };
-        // The first of a chain has none before it that it could repeat.
-        let _ = visit.send(bytes);
         self.connections[at].own = own;
+        let sent = digest(self.request(at));
+        // The first of a chain has none before it that it could repeat.
+        let _ = self.slots[slot].visit.send(sent);
     }
 
     /// What follows from the answer on a connection, if anything does.
@@ -91,7 +93,7 @@ impl Worker<'_> {
         let dressed = visit.dress(&next, &plan.browsing);
         let request = Single::render(dressed.as_ref().unwrap_or(&next), plan.persistence)
             .map_err(|error| Failure::new(FailureKind::RedirectUnfit, error.to_string()))?;
-        visit.send(&request.bytes)?;
+        visit.send(digest(&request.bytes))?;
         if is_elsewhere {
             next.address = self.look_up(&next)?.into();
         }
@@ -122,10 +124,7 @@ impl Worker<'_> {
         let Some(observer) = self.shared.observer else { return };
         let connection = &self.connections[at];
         let exchange = connection.exchange;
-        let request = match &connection.own {
-            None => self.shared.requests.bytes(exchange.target),
-            Some(own) => &own.request.bytes,
-        };
+        let request = self.request(at);
         let kept = connection.incoming.kept();
         let answered = outcome.is_ok();
         let outcome = match outcome {

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use milepost_load::{
-    Arrival, Expectation, HttpUrl, Io, ListedUrl, Order, Persistence, Plan, Router, Share, Spacing,
-    Stop, Target, WarmUp, parse_url_list,
+    Arrival, HttpUrl, Io, ListedUrl, Order, Persistence, Plan, Share, Spacing, Stop, WarmUp,
+    parse_url_list,
 };
 
 use super::network;
@@ -30,15 +30,16 @@ impl TryFrom<Args> for Plan {
             (_, Some(file)) => read_list(file)?,
             (Some(url), None) => {
                 let url = HttpUrl::parse(url).with_context(|| format!("cannot load {url}"))?;
-                vec![ListedUrl { url, method: None, expectation: Expectation::default() }]
+                vec![ListedUrl::new(url)]
             }
             (None, None) => return Err(anyhow!("neither a URL nor a list of URLs")),
         };
         let speaks_tls = network::speaks_tls(listed.iter().map(|listed| &listed.url));
         let mut router = args.network.router();
+        let common = args.request.common()?;
         let targets = listed
             .into_iter()
-            .map(|listed| target(listed, &args, &mut router))
+            .map(|listed| common.target(listed, &mut router))
             .collect::<anyhow::Result<_>>()?;
 
         let mut plan = Plan::new(targets);
@@ -47,6 +48,7 @@ impl TryFrom<Args> for Plan {
             OrderArg::Random => Order::Random,
         };
         plan.seed = args.seed;
+        plan.variables = args.request.variables()?;
         plan.io = match args.io {
             IoArg::Auto => Io::Auto,
             IoArg::Uring => Io::Uring,
@@ -128,22 +130,6 @@ fn read_list(file: &Path) -> anyhow::Result<Vec<ListedUrl>> {
         text = std::fs::read_to_string(file).with_context(|| format!("cannot read {name}"))?;
     }
     parse_url_list(&text).map_err(|error| anyhow!("{name}:{error}"))
-}
-
-/// One line of the list with what the options say; each host is looked up once.
-fn target(listed: ListedUrl, args: &Args, router: &mut Router) -> anyhow::Result<Target> {
-    let ListedUrl { url, method, expectation } = listed;
-    let mut target = router.target(&url)?;
-    target.method = method.unwrap_or_else(|| args.method.clone());
-    target.fields.extend_from_slice(&args.fields);
-    target.expectation = expectation;
-    let expected = &mut target.expectation;
-    expected.status = expected.status.or(args.expect_status);
-    expected.content_bytes = expected.content_bytes.or(args.expect_bytes);
-    if expected.location.is_none() {
-        expected.location = args.expect_location.clone().map(String::into_bytes);
-    }
-    Ok(target)
 }
 
 #[cfg(test)]
