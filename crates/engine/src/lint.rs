@@ -88,6 +88,7 @@ impl Lint<'_> {
                     false
                 }
                 AliasMatcher::Path(path) => covers(self.pool.get(*path), uri) > 0,
+                AliasMatcher::Exact(path) => self.pool.get(*path) == uri,
                 AliasMatcher::Match(pattern) => {
                     pattern.find(self.pool, uri, matcher).is_ok_and(|found| found.is_some())
                 }
@@ -218,6 +219,7 @@ impl Lint<'_> {
 fn reach_of(matcher: &AliasMatcher) -> Option<(Str, Reach)> {
     match matcher {
         AliasMatcher::Path(path) => Some((*path, Reach::Prefix)),
+        AliasMatcher::Exact(path) => Some((*path, Reach::Exact)),
         AliasMatcher::Match(pattern) => pattern.literal(),
     }
 }

@@ -1,11 +1,13 @@
 //! The rule sets that are measured.
 
+use std::borrow::Cow;
+
 /// A kind of rule set: its name, its text for N rules, and the path and host that rule `i` answers.
 pub(crate) struct Kind {
     pub(crate) name: &'static str,
     pub(crate) text: fn(usize) -> String,
     pub(crate) path: fn(usize) -> String,
-    pub(crate) host: fn(usize) -> String,
+    pub(crate) host: fn(usize) -> Cow<'static, str>,
     pub(crate) floor: Floor,
 }
 
@@ -57,7 +59,7 @@ pub(crate) const KINDS: &[Kind] = &[
             format!("RewriteEngine On\n{}", lines(n, rule))
         },
         path: |_| "/a/b".to_owned(),
-        host: |i| format!("host{i}.example"),
+        host: |i| format!("host{i}.example").into(),
         floor: Floor::HostLookup,
     },
     Kind {
@@ -89,8 +91,8 @@ pub(crate) const KINDS: &[Kind] = &[
     },
 ];
 
-fn any_host(_: usize) -> String {
-    "www.example".to_owned()
+fn any_host(_: usize) -> Cow<'static, str> {
+    "www.example".into()
 }
 
 fn captures(i: usize) -> String {

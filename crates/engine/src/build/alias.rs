@@ -97,7 +97,7 @@ impl Builder<'_> {
         match Pattern::new(&mut self.pool, text, Case::Sensitive) {
             Ok((matcher, handles)) => {
                 let target = target.map(|word| self.word(directive, word)).unwrap_or_default();
-                let matcher = AliasMatcher::Match(Box::new(matcher));
+                let matcher = AliasMatcher::of(matcher);
                 let rule = AliasRule { matcher, target, status, place: directive.place };
                 context.dir.redirects.push(rule, Filing::of(handles));
             }
@@ -142,7 +142,7 @@ impl Builder<'_> {
         match Pattern::new(&mut self.pool, text, Case::Sensitive) {
             Ok((matcher, handles)) => {
                 let target = self.word(directive, &words[1]);
-                let matcher = AliasMatcher::Match(Box::new(matcher));
+                let matcher = AliasMatcher::of(matcher);
                 let rule = AliasRule { matcher, target, status: 0, place: directive.place };
                 let filing = Filing::of(handles);
                 self.servers[context.server].path_aliases.push(rule, filing);

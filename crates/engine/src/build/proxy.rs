@@ -120,9 +120,7 @@ impl Builder<'_> {
         let text = self.word(directive, path);
         let (matcher, filing) = if is_match {
             match Pattern::new(&mut self.pool, text, Case::Sensitive) {
-                Ok((pattern, handles)) => {
-                    (AliasMatcher::Match(Box::new(pattern)), Filing::of(handles))
-                }
+                Ok((pattern, handles)) => (AliasMatcher::of(pattern), Filing::of(handles)),
                 Err(error) => return self.bad_pattern(directive, path, &error),
             }
         } else {

@@ -108,6 +108,12 @@ impl<'r> Run<'r> {
                     let covered = covers(pool.get(*fake), uri);
                     (covered > 0).then_some(Found { rule, number, covered, captures: None })
                 }
+                AliasMatcher::Exact(path) => (pool.get(*path) == uri).then(|| Found {
+                    rule,
+                    number,
+                    covered: 0,
+                    captures: Some(Captures::of(&[(0, uri.len())])),
+                }),
                 AliasMatcher::Match(pattern) => {
                     // A pattern that runs into a limit does not match, as in httpd.
                     let captures = pattern.find(pool, uri, &mut self.work.matcher).unwrap_or(None);

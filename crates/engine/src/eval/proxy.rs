@@ -211,7 +211,7 @@ impl<'r> Run<'r> {
             self.rule = Some((found.rule.place, part.own_text().cloned()));
             let path = match &found.rule.matcher {
                 AliasMatcher::Path(path) => Some(pool.get(*path)),
-                AliasMatcher::Match(_) => None,
+                AliasMatcher::Exact(_) | AliasMatcher::Match(_) => None,
             };
             let found = Pass {
                 target: pool.get(found.rule.target),
