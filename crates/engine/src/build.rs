@@ -30,6 +30,7 @@ mod rewrite;
 mod script;
 mod sections;
 mod servers;
+mod serving;
 mod tls;
 mod values;
 

@@ -6,6 +6,7 @@ use std::path::Path;
 use crate::pool::Pool;
 use crate::proxy::Proxied;
 use crate::response::AddedFields;
+use crate::serving::Serving;
 
 /// The answer to one request. Borrows the location and the path from the scratch it was made in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +44,8 @@ pub enum Outcome<'s> {
         status: u16,
         /// The file's absolute path, as bytes.
         path: &'s [u8],
+        /// How it is sent. Its type, encoding and languages are among [`Decision::fields`].
+        serving: Serving,
     },
     /// What a server behind this one answers. The decision goes on when it has: see
     /// [`crate::Scratch::suspend`].

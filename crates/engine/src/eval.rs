@@ -11,6 +11,7 @@ mod ahead;
 mod alias;
 mod conclude;
 mod condition;
+mod content;
 mod cookie;
 mod directory;
 mod edit;
@@ -399,7 +400,10 @@ fn decision<'s>(
         Answer::Status(status) => Outcome::Status(status),
         Answer::Text(status) => Outcome::Text { status, text: &work.answer },
         Answer::Page(status) => Outcome::Text { status, text: &work.answer },
-        Answer::File(status) => Outcome::File { status, path: &hop.filename },
+        Answer::File(status) => {
+            let config = hop.config.as_deref().unwrap_or(&program.servers[number].base);
+            Outcome::File { status, path: &hop.filename, serving: config.serving.resolve() }
+        }
         Answer::Passed(status) => Outcome::Passed(status),
         Answer::Proxy(status) => Outcome::Proxy(proxy::proxied(program, number, work, hop, status)),
         // A rule can leave its status to a request that it then lets go on.

@@ -24,6 +24,7 @@ mod protocol;
 mod proxy;
 mod request;
 mod response;
+mod serving;
 mod settings;
 mod site;
 mod status;
@@ -49,6 +50,7 @@ pub use proxy::{
 };
 pub use request::{Fields, NoFields, Request, Scheme, Version};
 pub use response::AddedFields;
+pub use serving::{EtagParts, RangeLimit, Serving};
 pub use settings::{Listen, ReadTimeout, Settings};
 pub use site::{Loaded, Site, SourceFile};
 pub use tls::{

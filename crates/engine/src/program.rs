@@ -9,6 +9,7 @@ mod directory;
 mod edit;
 mod environment;
 mod error_document;
+mod expires;
 mod expression;
 mod hosts;
 mod map;
@@ -17,10 +18,10 @@ mod part;
 mod proxy;
 mod rewrite;
 mod section;
+mod types;
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
-use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 pub(crate) use access::{
@@ -32,6 +33,7 @@ pub(crate) use directory::{DirConfig, Naming, Options, Override, RewriteDir};
 pub(crate) use edit::{Action, Edit, EditCondition, EditList, Edits, Piece, Replacement, Value};
 pub(crate) use environment::{Attribute, EnvChange, EnvRule, EnvRules, EnvTest, FixedEnv};
 pub(crate) use error_document::{Document, DocumentKind, ErrorDocument};
+pub(crate) use expires::{Expires, Expiry, ExpiryBase};
 pub(crate) use expression::{IfSection, SectionAlias, SectionRedirect};
 pub(crate) use hosts::Hosts;
 pub(crate) use map::{InternalMap, Map, QueryMap};
@@ -45,12 +47,12 @@ pub(crate) use rewrite::{
     RewriteOptions, RewriteRule, Substitution, Test,
 };
 pub(crate) use section::{Scope, Section, SectionMatcher};
+pub(crate) use types::Types;
 
 use crate::build::Modules;
 use crate::decision::Place;
 use crate::helper::{Database, MapProgram};
 use crate::index::Lookup;
-use crate::outside::Outside;
 use crate::pool::{Pool, Str};
 use crate::proxy::{Backend, Balancer};
 use crate::settings::Settings;
@@ -76,37 +78,6 @@ pub(crate) struct Program {
     pub(crate) balancers: Vec<Balancer>,
     /// Media types by extension, read when first asked for.
     pub(crate) types: OnceLock<Types>,
-}
-
-/// Media types by extension, in lower case.
-#[derive(Debug, Default)]
-pub(crate) struct Types(HashMap<Box<[u8]>, Box<[u8]>>);
-
-impl Program {
-    /// The media type that `TypesConfig` has for an extension, in any case.
-    ///
-    /// Source: httpd 2.4.71 `modules/http/mod_mime.c`, `mime_post_config`.
-    pub(crate) fn media_type(&self, extension: &[u8], outside: &dyn Outside) -> Option<&[u8]> {
-        let types = self.types.get_or_init(|| {
-            let usual = Path::new("conf/mime.types");
-            let file = self.settings.types_file.as_deref().unwrap_or(usual);
-            let text = outside.read(&self.settings.server_root.join(file));
-            // Where Debian has it.
-            let text = text.or_else(|_| outside.read(Path::new("/etc/mime.types")));
-            let mut types = HashMap::new();
-            for line in text.unwrap_or_default().split(|&byte| byte == b'\n') {
-                let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
-                let Some(media_type) = words.next().filter(|word| word[0] != b'#') else {
-                    continue;
-                };
-                for extension in words {
-                    types.insert(extension.to_ascii_lowercase().into(), media_type.into());
-                }
-            }
-            Types(types)
-        });
-        types.0.get(&extension.to_ascii_lowercase()[..]).map(|found| &**found)
-    }
 }
 
 impl Program {

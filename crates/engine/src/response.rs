@@ -27,6 +27,12 @@ impl<'s> AddedFields<'s> {
         self.tables.into_iter().flat_map(|(always, _)| always.iter())
     }
 
+    /// The last value of field `name`.
+    pub fn last(&self, name: &str) -> Option<&'s [u8]> {
+        let values = self.iter().filter(|(known, _)| known.eq_ignore_ascii_case(name.as_bytes()));
+        values.map(|(_, value)| value).last()
+    }
+
     /// Whether a directive sets field `name` or takes it out, so that the server must not send its own.
     pub fn decides(&self, name: &[u8]) -> bool {
         self.tables.is_some_and(|(always, rest)| always.decides(name) || rest.decides(name))

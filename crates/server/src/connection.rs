@@ -22,9 +22,9 @@ pub(crate) mod head;
 #[cfg(test)]
 mod tests;
 
-use std::fs::File;
 use std::future::poll_fn;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -44,7 +44,7 @@ use crate::limits::{
     FILE_PIECE_BYTES, HEAD_BYTES_MAX, INPUT_BYTES, LINGER_BYTES_MAX, LINGER_PAUSE, LINGER_TIMEOUT,
     Limits, OUTPUT_BYTES,
 };
-use crate::reply::Reply;
+use crate::reply::{FileContent, Piece, Reply};
 use crate::respond::{Answered, Peer, Respond};
 use crate::status;
 use crate::worker::{Answering, Worker};
@@ -105,7 +105,7 @@ struct Connection<S, R> {
 enum Turn {
     Read(Wait),
     Write,
-    Send { file: File, offset: u64, length: u64 },
+    Send(FileContent),
     Forward(Box<Forwarding>),
     Close(Closing),
 }
@@ -174,7 +174,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond> Connection<S, R> {
                     }
                 }
                 Turn::Write => self.write().await?,
-                Turn::Send { file, offset, length } => self.send(&file, offset, length).await?,
+                Turn::Send(content) => self.send(content).await?,
                 // In a box of its own, so that connections without it are no larger for it.
                 Turn::Forward(forwarding) => Box::pin(self.forward(*forwarding)).await?,
                 Turn::Close(closing) => {
@@ -327,7 +327,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond> Connection<S, R> {
         }
         let length = head.length;
         self.input.consume(length);
-        Ok(file.map(|(file, offset, length)| Turn::Send { file, offset, length }))
+        Ok(file.map(Turn::Send))
     }
 
     /// Answers a request that cannot be understood, or came too late, and closes.
@@ -461,22 +461,31 @@ impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond> Connection<S, R> {
     }
 
     /// Sends a part of a file, after what is in the output buffer.
-    async fn send(&mut self, file: &File, mut offset: u64, mut length: u64) -> io::Result<()> {
-        while length > 0 {
-            let piece = usize::try_from(length).unwrap_or(usize::MAX).min(FILE_PIECE_BYTES);
-            let start = self.output.len();
-            self.output.resize(start + piece, 0);
-            let count = file.read_at(&mut self.output[start..], offset)?;
-            if count == 0 {
-                // The file has become shorter than we said. Cutting off is all that tells the client.
-                return Err(io::ErrorKind::UnexpectedEof.into());
+    async fn send(&mut self, content: FileContent) -> io::Result<()> {
+        let FileContent { file, pieces } = content;
+        for piece in pieces {
+            let Range { start: mut offset, end } = match piece {
+                Piece::Part(part) => part,
+                Piece::Text(text) => {
+                    self.output.extend_from_slice(&text);
+                    continue;
+                }
+            };
+            while offset < end {
+                let piece = usize::try_from(end - offset).unwrap_or(usize::MAX);
+                let start = self.output.len();
+                self.output.resize(start + piece.min(FILE_PIECE_BYTES), 0);
+                let count = file.read_at(&mut self.output[start..], offset)?;
+                if count == 0 {
+                    // The file has become shorter than we said. Cutting off is all that tells the client.
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
+                self.output.truncate(start + count);
+                offset += count as u64;
+                self.write().await?;
             }
-            self.output.truncate(start + count);
-            offset += count as u64;
-            length -= count as u64;
-            self.write().await?;
         }
-        Ok(())
+        self.write().await
     }
 
     /// Says that nothing more will come, and listens for a while to what does.

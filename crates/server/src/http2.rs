@@ -319,7 +319,7 @@ fn hand_over<R: Respond + 'static>(
         return;
     }
     let source = match file {
-        Some((file, offset, length)) => Source::File { file, offset, length },
+        Some(content) => Source::File(content),
         None => Source::Bytes(Bytes::from(bytes)),
     };
     spawn_local(content::send(stream, source, Rc::clone(worker), Rc::clone(moved)));

@@ -5,7 +5,9 @@
 //!
 //! Source: RFC 9110 sections 6.4 and 15.
 
+use std::collections::VecDeque;
 use std::fs::File;
+use std::ops::Range;
 use std::rc::Rc;
 
 use crate::proxy::Forward;
@@ -29,11 +31,39 @@ pub(crate) enum Content {
     Written,
     /// In memory that is shared with a cache: the part from `start` to `end`.
     Shared { bytes: Rc<[u8]>, start: usize, end: usize },
-    /// In a file: `length` bytes from `offset`.
-    File { file: File, offset: u64, length: u64 },
+    /// In a file.
+    File(FileContent),
     /// A backend has it, and all the rest of the reply.
     Forward(Box<Forward>),
 }
+
+/// Content that is read from a file while it is sent.
+#[derive(Debug)]
+pub(crate) struct FileContent {
+    pub(crate) file: File,
+    /// What is left of it.
+    pub(crate) pieces: VecDeque<Piece>,
+}
+
+/// A piece of it.
+#[derive(Debug)]
+pub(crate) enum Piece {
+    Text(Vec<u8>),
+    /// Bytes of the file.
+    Part(Range<u64>),
+}
+
+impl Piece {
+    pub(crate) fn length(&self) -> u64 {
+        match self {
+            Piece::Text(text) => text.len() as u64,
+            Piece::Part(part) => part.end - part.start,
+        }
+    }
+}
+
+/// The type of several parts of a file, as [`Reply::add_field`] writes it.
+const MULTIPART: &[u8] = b"Content-Type: multipart/byteranges;";
 
 impl Default for Reply {
     fn default() -> Self {
@@ -145,8 +175,13 @@ impl Reply {
     }
 
     /// Takes the content from a file.
-    pub(crate) fn set_file(&mut self, file: File, offset: u64, length: u64) {
-        self.content = Content::File { file, offset, length };
+    pub(crate) fn set_file(&mut self, content: FileContent) {
+        self.content = Content::File(content);
+    }
+
+    /// Whether the content is several parts of a file, with a type of its own.
+    pub(crate) fn is_multipart(&self) -> bool {
+        self.status == 206 && self.fields.windows(MULTIPART.len()).any(|text| text == MULTIPART)
     }
 
     /// Leaves the reply to a backend.
@@ -175,17 +210,17 @@ impl Reply {
         match &self.content {
             Content::Written => self.written.len() as u64,
             Content::Shared { start, end, .. } => (end - start) as u64,
-            Content::File { length, .. } => *length,
+            Content::File(content) => content.pieces.iter().map(Piece::length).sum(),
             Content::Forward(_) => 0,
         }
     }
 
     /// Appends the content that is in memory; a file is handed out, to be sent piece by piece.
-    pub(crate) fn take_content(&mut self, output: &mut Vec<u8>) -> Option<(File, u64, u64)> {
+    pub(crate) fn take_content(&mut self, output: &mut Vec<u8>) -> Option<FileContent> {
         match std::mem::replace(&mut self.content, Content::Written) {
             Content::Written => output.extend_from_slice(&self.written),
             Content::Shared { bytes, start, end } => output.extend_from_slice(&bytes[start..end]),
-            Content::File { file, offset, length } => return Some((file, offset, length)),
+            Content::File(content) => return Some(content),
             Content::Forward(_) => {}
         }
         None

@@ -12,7 +12,7 @@ use milepost_engine::{
 };
 use milepost_http::request::{self, FieldLines, RequestHead};
 
-use crate::files::Files;
+use crate::files::{Files, Wanted};
 use crate::helpers::Helpers;
 use crate::http2::Http2Limits;
 use crate::limits::RULE_PLACES_MAX;
@@ -249,13 +249,14 @@ fn fill(
     match decision.outcome {
         Outcome::Redirect { status, location } => reply.redirect(status, location),
         Outcome::Text { status, text } => reply.text(status, text),
-        Outcome::File { status: 200, path } => {
+        Outcome::File { status, path, serving } => {
             let seen = outside.take(path);
-            files.answer(head, path, seen, reply);
-        }
-        Outcome::File { status, path } => {
-            let seen = outside.take(path);
-            files.answer_whole(status, path, seen, reply);
+            let media_type = decision.fields.last("Content-Type");
+            let wanted = Wanted { path, serving, media_type };
+            match status {
+                200 => files.answer(head, wanted, seen, reply),
+                status => files.answer_whole(status, wanted, seen, reply),
+            }
         }
         Outcome::Status(status @ 200..=299) => reply.set_status(status),
         Outcome::Status(status) => reply.error(status),
@@ -304,30 +305,25 @@ fn add_fields(decision: &Decision<'_>, reply: &mut Reply) {
         "Transfer-Encoding",
         "Upgrade",
     ];
-    /// What a 304 may say, as httpd sees it.
-    const OF_NOT_MODIFIED: &[&str] = &[
-        "Cache-Control",
-        "Content-Location",
-        "ETag",
-        "Expires",
-        "Proxy-Authenticate",
-        "Set-Cookie",
-        "Set-Cookie2",
-        "Vary",
-        "Warning",
-        "WWW-Authenticate",
-    ];
+    /// What a 304, which has no content, does not say.
+    const OF_CONTENT: &[&str] =
+        &["Content-Encoding", "Content-Language", "Content-Range", "Content-Type"];
     let fields = decision.fields;
     // The decision has already chosen among what directives say of the `Location` of a redirect.
     let redirects = matches!(decision.outcome, Outcome::Redirect { .. });
+    let status = reply.status();
+    let has_parts = reply.is_multipart();
+    let failed = matches!(decision.outcome, Outcome::File { status: 200, .. })
+        && status >= 400
+        && status != 412;
     let is_ours = |name: &[u8]| {
-        is_in(OF_CONNECTION, name) || (redirects && name.eq_ignore_ascii_case(b"Location"))
+        is_in(OF_CONNECTION, name)
+            || (redirects && name.eq_ignore_ascii_case(b"Location"))
+            || ((has_parts || failed) && name.eq_ignore_ascii_case(b"Content-Type"))
     };
     reply.remove_fields(|name| fields.decides(name) && !is_ours(name));
-    let status = reply.status();
-    let failed = matches!(decision.outcome, Outcome::File { status: 200, .. }) && status >= 400;
     let mut add = |(name, value): (&[u8], &[u8])| {
-        let fits = status != 304 || is_in(OF_NOT_MODIFIED, name);
+        let fits = status != 304 || !is_in(OF_CONTENT, name);
         if fits && !is_ours(name) {
             reply.add_field(name, value);
         }

@@ -158,7 +158,7 @@ fn answer(decision: &Decision<'_>, ask: &Ask, case: &Case, plot: &Plot) -> Answe
         // The servers behind the ones of the cases are never there: that is what httpd answers then.
         Outcome::Proxy(_) => Answer { status: 503, ..answer },
         Outcome::Passed(status) => Answer { status, ..answer },
-        Outcome::File { path, status } => {
+        Outcome::File { path, status, .. } => {
             let content = std::str::from_utf8(path).map(|path| std::fs::read(Path::new(path)));
             let content = match content {
                 Ok(Ok(content)) if ask.method != "HEAD" => content,

@@ -150,7 +150,7 @@ fn explain(site: &Site, request: &Request<'_>, outside: &LastLook, scratch: &mut
             answer["status"] = json!(status);
             answer["text"] = json!(text(content));
         }
-        Outcome::File { status, path } => {
+        Outcome::File { status, path, .. } => {
             answer["status"] = json!(status);
             answer["file"] = json!(text(path));
         }

@@ -160,6 +160,7 @@ impl Builder<'_> {
                 if self.has_right_count(directive, known)
                     && self.has_right_values(directive, lower)
                     && !self.mime(directive, lower, context)
+                    && !self.serving(directive, lower, context)
                 {
                     self.without_effect(directive, lower);
                 }

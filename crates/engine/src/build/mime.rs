@@ -1,8 +1,8 @@
-//! `SetHandler`, `AddHandler` and the other directives about extensions; `Action`, `IndexIgnore`,
-//! `LanguagePriority`, `MultiviewsMatch`, `TypesConfig`.
+//! `SetHandler`, `AddHandler` and the other directives about extensions; `ForceType`, `AddDefaultCharset`,
+//! `DefaultLanguage`; `Action`, `IndexIgnore`, `LanguagePriority`, `MultiviewsMatch`, `TypesConfig`.
 //!
 //! Source: httpd 2.4.71 `modules/http/mod_mime.c`, `add_extension_info`, `remove_extension_info`,
-//! `multiviews_match`; `server/core.c`, `set_sethandler`; `modules/mappers/mod_actions.c`, `add_action`.
+//! `multiviews_match`; `server/core.c`, `set_sethandler`, `set_add_default_charset`; `modules/mappers/mod_actions.c`, `add_action`.
 
 use std::sync::Arc;
 
@@ -49,11 +49,13 @@ impl Builder<'_> {
             for extension in extensions {
                 let extension = extension.to_ascii_lowercase();
                 let extension = extension.strip_prefix(b".").unwrap_or(&extension);
-                if *is_removed {
+                // `RemoveType` takes the type of `TypesConfig` away too, so it sets an empty one.
+                if *is_removed && *attribute != ExtensionAttribute::MediaType {
                     mime.removed.push((extension.into(), *attribute));
                 } else {
+                    let value = if *is_removed { Vec::new() } else { first.to_ascii_lowercase() };
                     let known = mime.extensions.entry(extension.into()).or_default();
-                    *known.attribute(*attribute) = Some(first.to_ascii_lowercase().into());
+                    *known.attribute(*attribute) = Some(value.into());
                 }
             }
             return true;
@@ -63,6 +65,29 @@ impl Builder<'_> {
                 let is_none = first.eq_ignore_ascii_case(b"none");
                 let handler = if is_none { Vec::new() } else { first.to_ascii_lowercase() };
                 mime_of(context).handler = Some(handler.into());
+            }
+            b"forcetype" => {
+                let is_none = first.eq_ignore_ascii_case(b"none");
+                let forced = if is_none { Vec::new() } else { first.to_ascii_lowercase() };
+                mime_of(context).forced_type = Some(forced.into());
+            }
+            b"adddefaultcharset" => {
+                let charset = match first.to_ascii_lowercase().as_slice() {
+                    b"off" => &b""[..],
+                    b"on" => b"iso-8859-1",
+                    _ => first,
+                };
+                mime_of(context).default_charset = Some(charset.into());
+            }
+            b"defaultlanguage" => {
+                mime_of(context).default_language = Some((**first).into());
+            }
+            b"defaulttype" => {
+                if !first.eq_ignore_ascii_case(b"none") {
+                    let message = "`DefaultType` is no more: a file of unknown type has no type";
+                    let hint = "write `ForceType` in a section, or `AddType` for an extension";
+                    self.report(directive, Finding::warning(message).hint(hint));
+                }
             }
             b"action" => {
                 if rest.get(1).is_some_and(|word| !word.eq_ignore_ascii_case(b"virtual")) {

@@ -16,9 +16,6 @@ impl Builder<'_> {
         let words: Vec<_> = Words::new(directive.args).collect();
         let one_of = |names: &[&str]| words.first().and_then(|word| none_of(word, names));
         let wrong = match lower {
-            b"expiresdefault" => words.first().and_then(wrong_expiry),
-            b"expiresbytype" => words.get(1).and_then(wrong_expiry),
-            b"fileetag" => words.iter().find_map(wrong_tag_part),
             b"indexoptions" => wrong_index_options(&words),
             b"indexorderdefault" => one_of(&["Ascending", "Descending"]).or_else(|| {
                 let keys = ["Name", "Date", "Size", "Description"];
@@ -106,47 +103,6 @@ impl Builder<'_> {
 /// Where the wrong word is, how long it is, and what is wrong with it.
 type Wrong = (usize, usize, Finding);
 
-/// `A3600`, `M86400`, `access plus 1 month 2 days`.
-///
-/// Source: `modules/metadata/mod_expires.c`, `check_code`.
-fn wrong_expiry(word: &Word<'_>) -> Option<Wrong> {
-    let wrong = |message: String| {
-        let hint = "write `access plus 1 month`, or `A` or `M` and seconds";
-        Some((word.at, word.len, Finding::error(message).hint(hint)))
-    };
-    // The code as it is kept; what follows the letter is not looked at.
-    if matches!(word.text.first(), Some(b'A' | b'M')) {
-        return None;
-    }
-    let mut parts = Words::new(&word.text).map(|part| part.text).filter(|part| !part.is_empty());
-    // The first letters of each word count, in any case.
-    let begins = |part: &[u8], start: &[u8]| {
-        part.get(..start.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(start))
-    };
-    let base = parts.next().unwrap_or_default();
-    if ![b"n", b"a", b"m"].iter().any(|start| begins(&base, *start)) {
-        return wrong(format!("{} is no time to count from", show(&base)));
-    }
-    let mut part = parts.next().unwrap_or_default();
-    if begins(&part, b"p") {
-        part = parts.next().unwrap_or_default();
-    }
-    while !part.is_empty() {
-        if !part[0].is_ascii_digit() {
-            return wrong(format!("{} is no number", show(&part)));
-        }
-        let Some(unit) = parts.next() else {
-            return wrong(format!("the unit of {} is missing", show(&part)));
-        };
-        let units: [&[u8]; 7] = [b"y", b"mo", b"w", b"d", b"h", b"mi", b"s"];
-        if !units.iter().any(|start| begins(&unit, start)) {
-            return wrong(format!("{} is no unit of time", show(&unit)));
-        }
-        part = parts.next().unwrap_or_default();
-    }
-    None
-}
-
 /// A word that is none of `names`, in any case.
 fn none_of(word: &Word<'_>, names: &[&str]) -> Option<Wrong> {
     if names.iter().any(|name| name.as_bytes().eq_ignore_ascii_case(&word.text)) {
@@ -182,16 +138,6 @@ fn wrong_range(words: &[Word<'_>], least: i64, most: i64) -> Option<Wrong> {
 fn leading_number(text: &[u8]) -> i64 {
     let end = text.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(text.len());
     std::str::from_utf8(&text[..end]).ok().and_then(|digits| digits.parse().ok()).unwrap_or(0)
-}
-
-/// `INode`, `MTime`, `Size`, `Digest`, with or without a sign; `All` and `None` without.
-///
-/// Source: `server/core.c`, `set_etag_bits`.
-fn wrong_tag_part(word: &Word<'_>) -> Option<Wrong> {
-    let signed = word.text.strip_prefix(b"+").or(word.text.strip_prefix(b"-"));
-    let parts = ["INode", "MTime", "Size", "Digest", "All", "None"];
-    let count = if signed.is_some() { 4 } else { 6 };
-    none_of(&Word { text: signed.unwrap_or(&word.text).into(), ..*word }, &parts[..count])
 }
 
 /// Source: `modules/generators/mod_autoindex.c`, `add_opts`.

@@ -194,7 +194,8 @@ impl Run<'_> {
     /// Makes the fields of the response, and looks whether they can be sent.
     pub(super) fn finish(&mut self, hop: &mut Hop, answer: Answer) -> Answer {
         let config = hop.config.clone();
-        let edits = &config.as_deref().unwrap_or(&self.server.base).edits;
+        let config = config.as_deref().unwrap_or(&self.server.base);
+        let edits = &config.edits;
         let late = Stage::Late;
         match answer {
             // The fields come with the answer; see `Run::finish_proxied`.
@@ -204,9 +205,15 @@ impl Run<'_> {
                 if answer == Answer::Options {
                     hop.fields.set(b"Allow", ALLOWED);
                 }
-                // The type of the content is known before anything changes it.
-                if let Some(media_type) = hop.notes.get(FORCED_TYPE) {
+                // What the content is, is known before anything changes it.
+                let is_file = matches!(answer, Answer::File(_));
+                if is_file {
+                    self.describe_type(hop, config.mime.as_deref());
+                } else if let Some(media_type) = hop.notes.get(FORCED_TYPE) {
                     hop.fields.set(b"Content-Type", media_type);
+                }
+                if hop.status < 400 {
+                    self.add_expiry(hop, is_file);
                 }
                 // A change that fails ends the changes of its list, and that is all.
                 let _ = self.run_edits(hop, &edits.always, Target::Always, late);
@@ -214,6 +221,9 @@ impl Run<'_> {
                 // A response has one type, and it is the last that was said.
                 if hop.fields.get(b"Content-Type").is_some() {
                     self.work.always.remove(b"Content-Type");
+                }
+                if is_file {
+                    self.describe_coding(hop, config.mime.as_deref());
                 }
             }
             Answer::Redirect(_) | Answer::Status(_) | Answer::Text(_) => {
@@ -230,6 +240,9 @@ impl Run<'_> {
                 }
                 if matches!(answer, Answer::Status(405 | 501) | Answer::Text(405 | 501)) {
                     hop.fields.set(b"Allow", if hop.is_handled { ALLOWED } else { b"" });
+                }
+                if hop.status < 400 {
+                    self.add_expiry(hop, false);
                 }
                 let _ = self.run_edits(hop, &edits.always, Target::Always, late);
             }

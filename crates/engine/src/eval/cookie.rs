@@ -47,7 +47,7 @@ impl Run<'_> {
         if minutes != 0 {
             let (now, _) = self.outside.now();
             cookie.extend_from_slice(b"; expires=");
-            write_date(now + 60 * minutes, &mut cookie);
+            write_date(now + 60 * minutes, '-', &mut cookie);
         }
         cookie.extend_from_slice(if secure { b"; secure" } else { b"" });
         cookie.extend_from_slice(if http_only { b"; HttpOnly" } else { b"" });
@@ -60,8 +60,8 @@ impl Run<'_> {
     }
 }
 
-/// The date form of the first cookies: `Sat, 21-Nov-2026 07:27:57 GMT`.
-fn write_date(time: i64, out: &mut Vec<u8>) {
+/// A date of HTTP, or with `-` for `between` that of the first cookies: `Sat, 21-Nov-2026 07:27:57 GMT`.
+pub(super) fn write_date(time: i64, between: char, out: &mut Vec<u8>) {
     let (days, second) = (time.div_euclid(86_400), time.rem_euclid(86_400));
     let (year, month, day) = civil(days);
     // The epoch was a Thursday.
@@ -70,7 +70,9 @@ fn write_date(time: i64, out: &mut Vec<u8>) {
     let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
     write_text(
         out,
-        format_args!("{weekday}, {day:02}-{month}-{year:04} {hour:02}:{minute:02}:{second:02} GMT"),
+        format_args!(
+            "{weekday}, {day:02}{between}{month}{between}{year:04} {hour:02}:{minute:02}:{second:02} GMT"
+        ),
     );
 }
 
@@ -95,7 +97,7 @@ mod tests {
     #[test]
     fn dates_of_cookies() {
         let mut date = Vec::new();
-        write_date(1_795_246_077, &mut date);
+        write_date(1_795_246_077, '-', &mut date);
         assert_eq!(date, b"Sat, 21-Nov-2026 07:27:57 GMT");
         assert_eq!(
             [leading_number(b"5x"), leading_number(b"-10"), leading_number(b"x")],

@@ -139,7 +139,7 @@ impl Run<'_> {
             if let Some(media_type) =
                 media_type.or_else(|| self.program.media_type(name, self.outside))
             {
-                described.media_type = Some(media_type.to_vec());
+                described.media_type = Some(media_type.to_vec()).filter(|said| !said.is_empty());
                 known = true;
             }
             if let (Some(said), Some(mime)) = (said, mime) {

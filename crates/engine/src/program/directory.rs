@@ -9,9 +9,10 @@ use milepost_http::path::EncodedSlashes;
 
 use crate::pool::Pool;
 use crate::program::{
-    Access, AliasList, Edits, EnvRules, ErrorDocument, FixedEnv, IfSection, Mime, Part, ProxyDir,
-    RewriteList, RewriteOptions, Section, SectionAlias, SectionPass, SectionRedirect,
+    Access, AliasList, Edits, EnvRules, ErrorDocument, Expires, FixedEnv, IfSection, Mime, Part,
+    ProxyDir, RewriteList, RewriteOptions, Section, SectionAlias, SectionPass, SectionRedirect,
 };
+use crate::serving::ServingDir;
 
 /// What one section says; merged, what all sections that apply to a request say.
 #[derive(Debug, Clone, Default)]
@@ -65,6 +66,10 @@ pub(crate) struct DirConfig {
     pub(crate) proxy: ProxyDir,
     /// Handlers and extensions.
     pub(crate) mime: Option<Arc<Mime>>,
+    /// Entity tags and ranges of files.
+    pub(crate) serving: ServingDir,
+    /// mod_expires
+    pub(crate) expires: Option<Arc<Expires>>,
 }
 
 /// What a section says about mod_rewrite; only sections with one of its directives have it.
@@ -237,6 +242,12 @@ impl DirConfig {
         match (&mut self.mime, &over.mime) {
             (_, None) => {}
             (None, over) => self.mime.clone_from(over),
+            (Some(base), Some(over)) => Arc::make_mut(base).merge(over),
+        }
+        self.serving.merge(over.serving);
+        match (&mut self.expires, &over.expires) {
+            (_, None) => {}
+            (None, over) => self.expires.clone_from(over),
             (Some(base), Some(over)) => Arc::make_mut(base).merge(over),
         }
     }

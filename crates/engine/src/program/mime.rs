@@ -7,6 +7,12 @@ use std::collections::BTreeMap;
 pub(crate) struct Mime {
     /// `SetHandler`; empty for `None`.
     pub(crate) handler: Option<Box<[u8]>>,
+    /// `ForceType`; empty for `None`.
+    pub(crate) forced_type: Option<Box<[u8]>>,
+    /// `AddDefaultCharset`; empty for `Off`.
+    pub(crate) default_charset: Option<Box<[u8]>>,
+    /// `DefaultLanguage`
+    pub(crate) default_language: Option<Box<[u8]>>,
     /// By extension, in lower case and without its dot.
     pub(crate) extensions: BTreeMap<Box<[u8]>, Extension>,
     /// What was said further out and no longer holds: extension and attribute.
@@ -36,7 +42,7 @@ pub(crate) struct Script {
 /// What an extension says of a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Extension {
-    /// `AddType`
+    /// `AddType`; empty for `RemoveType`.
     pub(crate) media_type: Option<Box<[u8]>>,
     /// `AddHandler`
     pub(crate) handler: Option<Box<[u8]>>,
@@ -78,9 +84,15 @@ impl Extension {
 impl Mime {
     /// Lets the more specific `over` override.
     pub(crate) fn merge(&mut self, over: &Mime) {
-        if over.handler.is_some() {
-            self.handler.clone_from(&over.handler);
-        }
+        let override_with = |own: &mut Option<Box<[u8]>>, over: &Option<Box<[u8]>>| {
+            if over.is_some() {
+                own.clone_from(over);
+            }
+        };
+        override_with(&mut self.handler, &over.handler);
+        override_with(&mut self.forced_type, &over.forced_type);
+        override_with(&mut self.default_charset, &over.default_charset);
+        override_with(&mut self.default_language, &over.default_language);
         for (extension, attribute) in &over.removed {
             if let Some(known) = self.extensions.get_mut(extension) {
                 *known.attribute(*attribute) = None;

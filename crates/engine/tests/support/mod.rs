@@ -105,7 +105,7 @@ pub(crate) fn ask(
         }
         Outcome::Status(status) => status.to_string(),
         Outcome::Text { status, text } => format!("{status} {}", String::from_utf8_lossy(text)),
-        Outcome::File { status, path } => format!("{status} {}", String::from_utf8_lossy(path)),
+        Outcome::File { status, path, .. } => format!("{status} {}", String::from_utf8_lossy(path)),
         Outcome::Proxy(proxied) => format!("proxy {}", String::from_utf8_lossy(proxied.url)),
         Outcome::Passed(status) => format!("passed {status}"),
     }

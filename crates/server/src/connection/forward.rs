@@ -166,8 +166,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond> Connection<S, R> {
                     forward.note(&Answered { kept: self.kept, ..answered });
                 }
                 let file = if without { None } else { reply.take_content(&mut self.output) };
-                if let Some((file, offset, length)) = file {
-                    self.send(&file, offset, length).await?;
+                if let Some(content) = file {
+                    self.send(content).await?;
                 }
                 self.go_on(ending, persistence, rest);
                 return Ok(());

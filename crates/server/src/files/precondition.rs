@@ -1,6 +1,6 @@
 //! Preconditions: whether the client's copy is still good, or its change may still be made.
 //!
-//! Source: RFC 9110 sections 13.1 and 13.2.2 (the order).
+//! Source: RFC 9110 section 13.1; httpd 2.4.71 `modules/http/http_protocol.c`, `ap_meets_conditions`.
 
 use std::time::SystemTime;
 
@@ -19,31 +19,38 @@ pub(super) enum Precondition {
     Failed,
 }
 
-/// Evaluates all of them, in the order of the RFC.
+/// Evaluates all of them, as httpd does: a client that states two conditions means both.
 pub(super) fn evaluate(request: &RequestHead<'_>, version: &Version) -> Precondition {
     let fields = &request.fields;
     let etag = &version.etag[..];
-    if fields.count("if-match") > 0 {
-        if !list_has(fields, "if-match", etag, same_strongly) {
-            return Precondition::Failed;
-        }
-    } else if let Some(date) = date(fields, "if-unmodified-since")
-        && version.modified > date
-    {
+    if fields.count("if-match") > 0 && !list_has(fields, "if-match", etag, same_strongly) {
         return Precondition::Failed;
     }
-    let reading = matches!(request.method, b"GET" | b"HEAD");
-    if fields.count("if-none-match") > 0 {
-        if list_has(fields, "if-none-match", etag, same_weakly) {
-            return if reading { Precondition::NotModified } else { Precondition::Failed };
+    let mut may_be_same = true;
+    if let Some(date) = date(fields, "if-unmodified-since") {
+        if version.modified > date {
+            return Precondition::Failed;
         }
-    } else if reading
-        && let Some(date) = date(fields, "if-modified-since")
-        && version.modified <= date
-    {
-        return Precondition::NotModified;
+        may_be_same = false;
     }
-    Precondition::Passed
+    let reading = matches!(request.method, b"GET" | b"HEAD");
+    let mut is_same = false;
+    if fields.count("if-none-match") > 0 {
+        // Parts of two versions that only mean the same do not fit together.
+        let in_parts = fields.count("range") > 0;
+        let same = if reading && !in_parts { same_weakly } else { same_strongly };
+        is_same = list_has(fields, "if-none-match", etag, same);
+        may_be_same &= is_same;
+        if is_same && !reading {
+            return Precondition::Failed;
+        }
+    }
+    if let Some(date) = date(fields, "if-modified-since").filter(|_| reading) {
+        // A client whose clock is ahead of ours knows nothing of what will be changed until then.
+        is_same = version.modified <= date && date <= SystemTime::now();
+        may_be_same &= is_same;
+    }
+    if is_same && may_be_same { Precondition::NotModified } else { Precondition::Passed }
 }
 
 /// Whether a range may be taken from this version: what `If-Range` names is the same.
@@ -68,7 +75,7 @@ fn list_has(
         .all(name)
         .flat_map(|value| value.split(|&byte| byte == b','))
         .map(<[u8]>::trim_ascii)
-        .any(|tag| tag == b"*" || same(tag, etag))
+        .any(|tag| tag == b"*" || !tag.is_empty() && same(tag, etag))
 }
 
 fn same_strongly(one: &[u8], other: &[u8]) -> bool {

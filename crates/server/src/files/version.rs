@@ -1,15 +1,14 @@
 //! One version of a file: its length, its validators, and the fields that tell of them.
 //!
-//! Source: RFC 9110 section 8.8; httpd 2.4.71 `modules/http/http_etag.c`, `ap_make_etag_ex`
-//! (`FileETag MTime Size`).
+//! Source: RFC 9110 section 8.8; httpd 2.4.71 `server/util_etag.c`, `ap_make_etag_ex`.
 
+use std::fmt::Write as _;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use httpdate::HttpDate;
-
-use super::media_type;
+use milepost_engine::EtagParts;
 
 /// How long a version must have lasted before its entity tag is a strong one. A second change within
 /// the resolution of the modification time would not show.
@@ -19,39 +18,63 @@ const SETTLED: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct Version {
     pub(super) length: u64,
-    /// The entity tag, with quotes.
+    /// What the entity tag is made of.
+    pub(super) parts: Option<EtagParts>,
+    /// The entity tag, with quotes; empty if there is none.
     pub(super) etag: Box<[u8]>,
     /// When it was modified, in whole seconds; never in the future.
     pub(super) modified: SystemTime,
-    /// `Last-Modified`, `ETag`, `Accept-Ranges` and, if we know it, `Content-Type`.
+    /// `Last-Modified` and `ETag`.
     pub(super) fields: Box<[u8]>,
 }
 
 impl Version {
-    /// Reads it off what the file system says.
-    pub(super) fn new(path: &[u8], metadata: &Metadata, now: SystemTime) -> Version {
-        let length = metadata.len();
+    /// Reads it off what the file system says; `digest` is that of its content, in base 64.
+    pub(super) fn new(
+        metadata: &Metadata,
+        now: SystemTime,
+        parts: Option<EtagParts>,
+        digest: Option<&str>,
+    ) -> Version {
         let changed = modified(metadata);
-        let weak = now.duration_since(changed).map_or(true, |age| age < SETTLED);
-        let micros = metadata.mtime().wrapping_mul(1_000_000) + metadata.mtime_nsec() / 1_000;
-        let etag = format!("{}\"{length:x}-{micros:x}\"", if weak { "W/" } else { "" });
+        let is_settled = now.duration_since(changed).is_ok_and(|age| age >= SETTLED);
+        let etag = parts.map(|parts| etag(metadata, parts, digest, is_settled)).unwrap_or_default();
         let modified = whole_seconds(changed.min(now));
-        let mut fields = format!(
-            "Last-Modified: {}\r\nETag: {etag}\r\nAccept-Ranges: bytes\r\n",
-            HttpDate::from(modified)
-        );
-        if let Some(media_type) = media_type::of(path) {
-            fields.push_str("Content-Type: ");
-            fields.push_str(media_type);
-            fields.push_str("\r\n");
+        let mut fields = format!("Last-Modified: {}\r\n", HttpDate::from(modified));
+        if !etag.is_empty() {
+            let _ = write!(fields, "ETag: {etag}\r\n");
         }
         Version {
-            length,
+            length: metadata.len(),
+            parts,
             etag: etag.into_bytes().into(),
             modified,
             fields: fields.into_bytes().into(),
         }
     }
+}
+
+/// Puts an entity tag together. A digest needs nothing beside it, and is never weak.
+fn etag(metadata: &Metadata, parts: EtagParts, digest: Option<&str>, is_settled: bool) -> String {
+    if let Some(digest) = digest {
+        return format!("\"{digest}\"");
+    }
+    let micros = metadata.mtime().wrapping_mul(1_000_000) + metadata.mtime_nsec() / 1_000;
+    let mut tag = if is_settled { "\"".to_owned() } else { "W/\"".to_owned() };
+    let start = tag.len();
+    let numbers = [
+        (parts.inode, metadata.ino()),
+        (parts.size, metadata.len()),
+        (parts.modified, micros.cast_unsigned()),
+    ];
+    for (_, number) in numbers.into_iter().filter(|(is_part, _)| *is_part) {
+        if tag.len() > start {
+            tag.push('-');
+        }
+        let _ = write!(tag, "{number:x}");
+    }
+    tag.push('"');
+    tag
 }
 
 /// When the file was modified; what lies before 1970 counts as 1970.

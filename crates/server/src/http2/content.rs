@@ -2,7 +2,6 @@
 //!
 //! Source: RFC 9113 sections 5.2 and 8.1.
 
-use std::fs::File;
 use std::future::poll_fn;
 use std::os::unix::fs::FileExt;
 use std::rc::Rc;
@@ -13,13 +12,14 @@ use h2::{Reason, RecvStream, SendStream};
 use super::{CANNOT_GO_ON, Moved};
 use crate::deadline::before;
 use crate::limits::{CONTENT_DISCARDED_BYTES_MAX, FILE_PIECE_BYTES};
+use crate::reply::{FileContent, Piece};
 use crate::respond::Respond;
 use crate::worker::Worker;
 
 /// Where content comes from.
 pub(super) enum Source {
     Bytes(Bytes),
-    File { file: File, offset: u64, length: u64 },
+    File(FileContent),
 }
 
 /// Sends all of `source`. A client that takes nothing for `Timeout` is left.
@@ -58,7 +58,9 @@ impl Source {
     fn wanted(&self) -> Option<usize> {
         let left = match self {
             Source::Bytes(bytes) => bytes.len(),
-            Source::File { length, .. } => usize::try_from(*length).unwrap_or(usize::MAX),
+            Source::File(content) => {
+                content.pieces.front().map_or(0, |piece| piece.length() as usize)
+            }
         };
         (left > 0).then(|| left.min(FILE_PIECE_BYTES))
     }
@@ -67,14 +69,23 @@ impl Source {
     fn take(&mut self, granted: usize) -> Option<Bytes> {
         match self {
             Source::Bytes(bytes) => Some(bytes.split_to(granted.min(bytes.len()))),
-            Source::File { file, offset, length } => {
-                let left = usize::try_from(*length).unwrap_or(usize::MAX);
-                let mut piece = vec![0; granted.min(left).min(FILE_PIECE_BYTES)];
-                let count = file.read_at(&mut piece, *offset).ok().filter(|&count| count > 0)?;
-                piece.truncate(count);
-                *offset += count as u64;
-                *length -= count as u64;
-                Some(Bytes::from(piece))
+            Source::File(FileContent { file, pieces }) => {
+                let first = pieces.front_mut()?;
+                let most = granted.min(first.length() as usize).min(FILE_PIECE_BYTES);
+                let taken = match first {
+                    Piece::Text(text) => text.drain(..most).collect(),
+                    Piece::Part(part) => {
+                        let mut taken = vec![0; most];
+                        let read = file.read_at(&mut taken, part.start).ok();
+                        taken.truncate(read.filter(|&count| count > 0)?);
+                        part.start += taken.len() as u64;
+                        taken
+                    }
+                };
+                if first.length() == 0 {
+                    pieces.pop_front();
+                }
+                Some(Bytes::from(taken))
             }
         }
     }

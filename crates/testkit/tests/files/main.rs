@@ -1,0 +1,7 @@
+//! Files are answered as httpd answers them: real httpd and milepost side by side, field by field.
+
+mod content;
+mod expiry;
+mod parts;
+mod support;
+mod validators;
