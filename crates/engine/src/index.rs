@@ -157,10 +157,11 @@ impl Index {
                 }
             }
         }
+        index.paths.settle(&mut index.postings);
         for (strings, is_used) in
             index.subjects.iter_mut().flatten().zip(index.is_used.iter_mut().flatten())
         {
-            strings.seal(pool);
+            strings.seal(pool, &mut index.postings);
             *is_used = !strings.is_empty();
         }
         index

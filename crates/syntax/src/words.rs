@@ -102,13 +102,17 @@ impl<'a> Iterator for RawWords<'a> {
         };
         let first = start + usize::from(quote.is_some());
         let mut end = first;
-        while let Some(&byte) = self.args.get(end) {
-            let ends = quote.map_or_else(|| is_blank(byte), |quote| byte == quote);
-            if ends {
+        loop {
+            let rest = &self.args[end..];
+            let stop = match quote {
+                None => rest.iter().position(|&byte| is_blank(byte) || byte == b'\\'),
+                Some(quote) => memchr::memchr2(quote, b'\\', rest),
+            };
+            end += stop.unwrap_or(rest.len());
+            if self.args.get(end) != Some(&b'\\') {
                 break;
             }
-            let escaped =
-                byte == b'\\' && self.args.get(end + 1).is_some_and(|&next| is_blank(next));
+            let escaped = self.args.get(end + 1).is_some_and(|&next| is_blank(next));
             end += 1 + usize::from(escaped);
         }
         self.first_closed = is_first && quote.is_some() && end < self.args.len();

@@ -4,12 +4,17 @@
 //! a million literals costs one cache miss. Where two literals have the same bits (some hundred of a million
 //! do), their rules stand in one list: the index may name a rule that does not match. A string of a length
 //! that no literal has is not hashed at all.
+//!
+//! Literals are filed some hundred at a time: the processor then waits for many slots at once.
 
 use std::hash::{BuildHasher, Hasher};
 
 use foldhash::fast::RandomState;
 
 use super::postings::{List, Postings};
+
+/// Literals that are hashed before they are filed.
+const BATCH: usize = 256;
 
 /// The table. The hash is seeded anew in each process: what is looked up comes from the network.
 #[derive(Debug, Default)]
@@ -20,6 +25,8 @@ pub(super) struct Exact {
     used: usize,
     /// Which lengths there are.
     lengths: u64,
+    /// Rules under their hashes, to be filed.
+    pending: Vec<(u32, u32)>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -30,6 +37,7 @@ struct Slot {
 
 impl Exact {
     pub(super) fn is_empty(&self) -> bool {
+        debug_assert!(self.pending.is_empty(), "asked before all is filed");
         self.used == 0
     }
 
@@ -45,18 +53,30 @@ impl Exact {
         }
     }
 
-    /// Files `rule` under `literal`. Rules come from the last to the first.
+    /// Files `rule` under `literal`. Rules come from the last to the first; [`Exact::settle`] comes after.
     pub(super) fn add(&mut self, literal: &[u8], rule: u32, postings: &mut Postings) {
-        self.reserve(1);
-        let hash = self.hash(literal);
-        let at = self.position(hash);
-        let slot = &mut self.slots[at];
-        if slot.rules == List::EMPTY {
-            slot.hash = hash;
-            self.used += 1;
-        }
-        postings.push_front(&mut slot.rules, rule);
+        self.pending.push((self.hash(literal), rule));
         self.lengths |= length_bit(literal.len());
+        if self.pending.len() >= BATCH {
+            self.settle(postings);
+        }
+    }
+
+    /// Files what has been added.
+    pub(super) fn settle(&mut self, postings: &mut Postings) {
+        let mut pending = std::mem::take(&mut self.pending);
+        self.reserve(pending.len());
+        for &(hash, rule) in &pending {
+            let at = self.position(hash);
+            let slot = &mut self.slots[at];
+            if slot.rules == List::EMPTY {
+                slot.hash = hash;
+                self.used += 1;
+            }
+            postings.push_front(&mut slot.rules, rule);
+        }
+        pending.clear();
+        self.pending = pending;
     }
 
     /// The rules filed under `literal`, and perhaps others.
@@ -108,6 +128,7 @@ mod tests {
         for rule in (0..1000).rev() {
             exact.add(literal(rule).as_bytes(), rule, &mut postings);
         }
+        exact.settle(&mut postings);
         for rule in 0..1000 {
             let found: Vec<u32> = postings.iter(exact.get(literal(rule).as_bytes())).collect();
             let pair = [rule & !1, rule | 1];

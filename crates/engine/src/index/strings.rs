@@ -69,7 +69,9 @@ impl Strings {
     }
 
     /// Makes the literals searchable. Nothing may be added after.
-    pub(super) fn seal(&mut self, pool: &Pool) {
+    pub(super) fn seal(&mut self, pool: &Pool, postings: &mut Postings) {
+        self.exact.settle(postings);
+        self.cuts.settle(postings);
         if !self.contained.is_empty() {
             let literals = self.contained.iter().map(|key| pool.get(key.text));
             self.searcher = AhoCorasick::new(literals).ok();

@@ -59,7 +59,8 @@ impl AliasList {
 
     /// How a rule with this URL-path is filed.
     pub(crate) fn file_path(pool: &mut Pool, path: Str) -> Filing {
-        if memchr::memmem::find(pool.get(path), b"//").is_none() {
+        let text = pool.get(path);
+        if !memchr::memchr_iter(b'/', text).any(|at| text.get(at + 1) == Some(&b'/')) {
             return Filing::Path(path);
         }
         let mut merged = Vec::new();
