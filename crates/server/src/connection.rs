@@ -6,9 +6,9 @@
 //! than a server that parses nothing, and because persistence, limits and what counts as malformed
 //! are what this server is about.
 //!
-//! Content goes to a backend if the request is proxied (`proxy`). No other answer depends on it: there
-//! it is only counted and dropped, after the answer has been sent. A client that asks first
-//! (`Expect: 100-continue`) is told the answer and not asked to go on.
+//! An answer that waits for the content of its request, or for a backend, is a future of its own ([`later`]).
+//! Where a responder asks for neither, content is only counted and dropped, after the answer has been sent,
+//! and a client that asks first (`Expect: 100-continue`) is told the answer and not asked to go on.
 //!
 //! Persistence is RFC 9112 section 9.3 to the letter: an HTTP/1.0 request that does not ask for
 //! `keep-alive` is answered and the connection closed at once, and the response always says which.
@@ -17,8 +17,8 @@
 //! `ap_set_keepalive`, and `server/connection.c`, `ap_lingering_close`.
 
 mod discard;
-mod forward;
 pub(crate) mod head;
+mod later;
 #[cfg(test)]
 mod tests;
 
@@ -50,8 +50,8 @@ use crate::status;
 use crate::worker::{Answering, Worker};
 
 use discard::{Discard, Progress};
-use forward::Forwarding;
 use head::Ending;
+use later::Later;
 
 /// Serves one connection until it ends.
 pub(crate) async fn serve<S, R>(stream: S, peer: Peer, worker: Rc<Worker<R>>)
@@ -106,7 +106,7 @@ enum Turn {
     Read(Wait),
     Write,
     Send(FileContent),
-    Forward(Box<Forwarding>),
+    Later(Box<Later>),
     Close(Closing),
 }
 
@@ -176,7 +176,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond> Connection<S, R> {
                 Turn::Write => self.write().await?,
                 Turn::Send(content) => self.send(content).await?,
                 // In a box of its own, so that connections without it are no larger for it.
-                Turn::Forward(forwarding) => Box::pin(self.forward(*forwarding)).await?,
+                Turn::Later(later) => Box::pin(self.answer_later(*later)).await?,
                 Turn::Close(closing) => {
                     self.write().await?;
                     return match closing {
@@ -286,11 +286,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond> Connection<S, R> {
         let begun = (takes_notes || worker.counters.is_timed).then(std::time::Instant::now);
         responder.respond(&head, &self.peer, reply);
 
-        if let Some(forward) = reply.take_forward() {
-            let forwarding = Box::new(Forwarding::new(forward, &head));
+        if let Some(deferred) = reply.take_deferred() {
+            let later = Box::new(Later::new(deferred, &head));
             let length = head.length;
             self.input.consume(length);
-            return Ok(Some(Turn::Forward(forwarding)));
+            return Ok(Some(Turn::Later(later)));
         }
         let ending = ending_after(worker, limits, &head, reply.status(), self.kept);
         if self.output.capacity() == 0 {

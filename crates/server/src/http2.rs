@@ -6,7 +6,7 @@
 //!
 //! An answer that is small and in memory is handed over at once. What is longer, or a file, is sent by a
 //! task of its own, piece by piece as the client's windows allow; so is the content of a request dropped.
-//! A request that goes to a backend is a task too ([`forward`]).
+//! A request whose answer must wait is a task too ([`later`]).
 //! The connection ends when it has been idle for `KeepAliveTimeout`, or when nothing has moved on any of
 //! its streams for `Timeout`; it is told so (GOAWAY), and what is under way may end.
 //!
@@ -16,8 +16,8 @@
 mod content;
 mod direct;
 mod fields;
-mod forward;
 mod held;
+mod later;
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
@@ -126,12 +126,12 @@ struct Session<S, R> {
 pub(crate) struct Moved {
     last: Cell<Instant>,
     /// Requests that have timeouts of their own: those of a backend may be longer than ours.
-    forwarded: Cell<usize>,
+    deferred: Cell<usize>,
 }
 
 impl Moved {
     fn new(now: Instant) -> Rc<Moved> {
-        Rc::new(Moved { last: Cell::new(now), forwarded: Cell::new(0) })
+        Rc::new(Moved { last: Cell::new(now), deferred: Cell::new(0) })
     }
 
     pub(crate) fn note(&self, now: Instant) {
@@ -205,7 +205,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond + 'static> Session<S, R> {
         connection: &Connection<held::Handle<S>, Bytes>,
         context: &Context<'_>,
     ) -> Poll<Event> {
-        if self.moved.forwarded.get() > 0 {
+        if self.moved.deferred.get() > 0 {
             self.slot.disarm();
             self.slot.watch(context);
             return Poll::Pending;
@@ -261,10 +261,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond + 'static> Session<S, R> {
                 None
             }
         };
-        if let (Some(forward), Some(head)) = (reply.take_forward(), &head) {
-            let stream = forward::Stream { head: head.into(), content, respond, kept };
+        if let (Some(deferred), Some(head)) = (reply.take_deferred(), &head) {
+            let stream = later::Stream { head: head.into(), content, respond, kept };
             let (worker, moved) = (Rc::clone(&self.worker), Rc::clone(&self.moved));
-            spawn_local(stream.forward(forward, worker, moved));
+            spawn_local(stream.answer(deferred, worker, moved));
             return;
         }
         let without =

@@ -8,6 +8,7 @@ mod buffer;
 mod clock;
 mod connection;
 mod deadline;
+mod deferred;
 mod descriptors;
 mod endpoint;
 mod error_log;

@@ -11,9 +11,8 @@
 //! does no harm. Other requests go on connections that were idle for so short a time that none is about to
 //! be closed, or on new ones.
 //!
-//! The decision waits aside meanwhile ([`milepost_engine::Suspended`]) and goes on when the answer, or the
-//! failure, is there: so an `ErrorDocument` is found and fields are edited by the configuration that has
-//! sent the request here, whatever has been loaded since.
+//! The decision waits aside meanwhile ([`crate::deferred`]) and goes on when the answer, or the failure, is
+//! there.
 //!
 //! Source: httpd 2.4.71 `modules/proxy/mod_proxy.c`, `proxy_handler`; RFC 9110 sections 7.6 and 9.2.2.
 
@@ -26,27 +25,25 @@ mod held;
 mod pool;
 mod stream;
 
-use std::borrow::Cow;
-use std::cell::RefCell;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use milepost_engine::{Outcome, Proxied, ProxiedAnswer, ProxyTo, Site, Suspended, Upgrade, Via};
-use milepost_http::request::{HeadLimits, RequestHead, Version, parse};
+use milepost_engine::{Outcome, Proxied, ProxiedAnswer, ProxyTo, Site, Upgrade, Via};
+use milepost_http::request::{RequestHead, Version};
 use milepost_http::response::{self, RequestMethod};
 
+use crate::deferred::{Answering, Aside, Ended};
 use crate::error_log::report;
-use crate::limits::{PROXY_DOCUMENTS_MAX, PROXY_INTERIM_MAX};
-use crate::reply::Reply;
-use crate::respond::{Answered, Peer};
-use crate::site::SiteResponder;
+use crate::limits::PROXY_INTERIM_MAX;
+use crate::respond::Peer;
 
 use address::Address;
 use balance::Balance;
 use client::{Beginning, Client, ContentError, Incoming, Piece};
-use exchange::{Answer, Exchange, Fault, Source};
+pub(crate) use exchange::Fault;
+use exchange::{Answer, Exchange, Source};
 use head::Outgoing;
 use held::Held;
 use pool::Pool;
@@ -54,18 +51,14 @@ use pool::Pool;
 /// What a worker knows of the backends of one configuration.
 pub(crate) struct Proxies {
     site: Arc<Site>,
-    /// Ends what was begun by the responder of the worker, which may be another one by then.
-    ending: RefCell<SiteResponder>,
     pools: Vec<Rc<Pool>>,
     balances: Vec<Balance>,
 }
 
 impl Proxies {
-    /// `ending` is a responder of the same site.
-    pub(crate) fn new(site: &Arc<Site>, ending: SiteResponder) -> Proxies {
+    pub(crate) fn new(site: &Arc<Site>) -> Proxies {
         Proxies {
             site: Arc::clone(site),
-            ending: RefCell::new(ending),
             pools: site.backends().iter().map(Pool::new).collect(),
             balances: site.balancers().iter().map(Balance::new).collect(),
         }
@@ -76,21 +69,9 @@ impl Proxies {
 pub(crate) struct Forward {
     proxies: Rc<Proxies>,
     plan: Plan,
-    /// The head of the client's request, to be parsed again where it is needed.
-    head: Vec<u8>,
-    version: Version,
-    peer: Peer,
-    suspended: Option<Suspended>,
     held: Option<Held>,
-    begun: Instant,
     /// The status of the answer.
-    status: u16,
-}
-
-impl std::fmt::Debug for Forward {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Forward({})", String::from_utf8_lossy(&self.plan.url))
-    }
+    pub(crate) status: u16,
 }
 
 /// What the engine has decided about it.
@@ -109,16 +90,6 @@ pub(crate) struct Plan {
     content_bytes_max: Option<u64>,
     /// The fields of the request as directives have left them: lines.
     fields: Vec<u8>,
-}
-
-/// How it ended.
-pub(crate) enum Ended {
-    /// The answer has been handed to the client, to its end.
-    Passed,
-    /// Nothing has been sent yet: this is the answer.
-    Reply(Box<Reply>),
-    /// The answer has begun and cannot be ended: the connection must show that.
-    Cut,
 }
 
 impl Plan {
@@ -172,133 +143,26 @@ impl Plan {
 }
 
 impl Forward {
-    pub(crate) fn new(
-        proxies: &Rc<Proxies>,
-        proxied: &Proxied<'_>,
-        head: &RequestHead<'_>,
-        peer: &Peer,
-    ) -> Forward {
-        Forward {
-            proxies: Rc::clone(proxies),
-            plan: Plan::new(proxied, head, peer),
-            head: head.bytes().to_vec(),
-            version: head.version,
-            peer: peer.clone(),
-            suspended: None,
-            held: None,
-            begun: Instant::now(),
-            status: 0,
-        }
+    pub(crate) fn new(proxies: &Rc<Proxies>, plan: Plan) -> Forward {
+        Forward { proxies: Rc::clone(proxies), plan, held: None, status: 0 }
     }
 
-    /// Takes the decision that goes on later.
-    pub(crate) fn suspend(&mut self, suspended: Suspended) {
-        self.suspended = Some(suspended);
+    /// Goes to another backend, with the content that has been read.
+    pub(crate) fn go_elsewhere(&mut self, plan: Plan) {
+        self.plan = plan;
     }
 
-    /// Runs `with` on the head of the client's request.
-    pub(crate) fn with_head<T>(&self, with: impl FnOnce(&RequestHead<'_>) -> T) -> Option<T> {
-        let unlimited = HeadLimits {
-            request_line_bytes_max: usize::MAX / 2,
-            field_bytes_max: usize::MAX / 2,
-            fields_max: 0,
-        };
-        let mut lines = Vec::new();
-        // It was parsed before, so it can be again.
-        let mut head = parse(&self.head, &unlimited, &mut lines).ok().flatten()?;
-        head.version = self.version;
-        Some(with(&head))
-    }
-
-    /// Passes the request on, and the answer back.
-    pub(crate) async fn run<C: Client>(&mut self, client: &mut C) -> Ended {
-        for _ in 0..=PROXY_DOCUMENTS_MAX {
-            match self.attempt(client).await {
-                Ok(Some(ended)) => return ended,
-                // The document of an error comes from a backend as well.
-                Ok(None) => {}
-                Err(fault) => {
-                    let status = fault.status();
-                    self.log(&fault, status);
-                    match self.fail(status) {
-                        Some(ended) => return ended,
-                        None => continue,
-                    }
-                }
-            }
-        }
-        let mut reply = Box::<Reply>::default();
-        reply.error(500);
-        Ended::Reply(reply)
-    }
-
-    /// Takes note of the answer in the logs. `answered` is as for a request that is answered at once.
-    pub(crate) fn note(&mut self, answered: &Answered<'_>) {
-        let proxies = Rc::clone(&self.proxies);
-        let mut ending = proxies.ending.borrow_mut();
-        if let Some(suspended) = self.suspended.take() {
-            ending.resume(suspended);
-        }
-        let (peer, begun) = (self.peer.clone(), self.begun);
-        let line = self.request_line();
-        self.with_head(|head| {
-            let answered =
-                Answered { head: Some(head), line: &line, begun: Some(begun), ..*answered };
-            ending.note_ended(&answered, &peer);
-        });
-    }
-
-    /// The request line as the client has sent it, or would have.
-    fn request_line(&self) -> Cow<'_, [u8]> {
-        let end = memchr::memmem::find(&self.head, b"\r\n").unwrap_or(self.head.len());
-        let line = &self.head[..end];
-        match line.strip_suffix(b"1.1").filter(|_| self.version == Version::Http2) {
-            Some(start) => Cow::Owned([start, b"2.0"].concat()),
-            None => Cow::Borrowed(line),
-        }
-    }
-
-    fn log(&self, fault: &Fault, status: u16) {
-        let line = self.request_line();
-        let line = String::from_utf8_lossy(&line);
-        let (url, seconds) = (String::from_utf8_lossy(&self.plan.url), self.begun.elapsed());
-        let whose = if fault.is_of_backend() { "backend" } else { "client" };
-        report(&format!(
-            "proxy: {fault}; that ended, on the side of the {whose}, after {:.3} s and with status {status}, \
-             \"{line}\" of {} for {url}",
-            seconds.as_secs_f64(),
-            self.peer.remote,
-        ));
-    }
-
-    /// Answers in place of the backend; `None` if another backend has the document of the error.
-    fn fail(&mut self, status: u16) -> Option<Ended> {
-        self.go_on(|ending, head, peer, reply| ending.fail(head, peer, reply, status))
-    }
-
-    /// Lets the decision go on, to a reply or to another backend.
-    fn go_on(
-        &mut self,
-        then: impl FnOnce(&mut SiteResponder, &RequestHead<'_>, &Peer, &mut Reply) -> Option<Plan>,
-    ) -> Option<Ended> {
-        let proxies = Rc::clone(&self.proxies);
-        let mut ending = proxies.ending.borrow_mut();
-        ending.resume(self.suspended.take().unwrap_or_default());
-        let mut reply = Box::<Reply>::default();
-        let peer = self.peer.clone();
-        let plan = self.with_head(|head| then(&mut ending, head, &peer, &mut reply)).flatten();
-        self.suspended = Some(ending.suspend());
-        match plan {
-            Some(plan) => {
-                self.plan = plan;
-                None
-            }
-            None => Some(Ended::Reply(reply)),
-        }
+    /// The URL that is asked for.
+    pub(crate) fn url(&self) -> &[u8] {
+        &self.plan.url
     }
 
     /// One way through: content, backend, answer. `Ok(None)`: again, the plan is another one now.
-    async fn attempt<C: Client>(&mut self, client: &mut C) -> Result<Option<Ended>, Fault> {
+    pub(crate) async fn attempt<C: Client>(
+        &mut self,
+        aside: &mut Aside,
+        client: &mut C,
+    ) -> Result<Option<Ended>, Fault> {
         let content = if self.plan.as_get { Incoming::None } else { client.content() };
         if let (Incoming::Length(length), Some(max)) = (content, self.plan.content_bytes_max)
             && length > max
@@ -325,7 +189,7 @@ impl Forward {
                 let (address, seconds) = (address.describe(), left.as_secs() + 1);
                 return Err(pool::PoolError::LeftAlone { address, seconds }.into());
             }
-            return self.ask(client, &address, backend, (content, &first)).await;
+            return self.ask(aside, client, &address, backend, (content, &first)).await;
         };
         let balancer = &site.balancers()[number];
         let mut tried = Vec::new();
@@ -347,7 +211,7 @@ impl Forward {
             }
             url.extend_from_slice(path);
             let address = address::split(&url).ok_or(Fault::NoAddress)?;
-            let result = self.ask(client, &address, Some(backend), (content, &first)).await;
+            let result = self.ask(aside, client, &address, Some(backend), (content, &first)).await;
             match result {
                 // Nothing has been sent to this one, so another may have it.
                 Err(Fault::Pool(error))
@@ -369,6 +233,7 @@ impl Forward {
     /// Asks one backend, twice if the first connection turns out to be closed.
     async fn ask<C: Client>(
         &mut self,
+        aside: &mut Aside,
         client: &mut C,
         address: &Address<'_>,
         backend: Option<usize>,
@@ -378,7 +243,7 @@ impl Forward {
             Some(number) => Rc::clone(&self.proxies.pools[number]),
             None => Pool::none(),
         };
-        let method = self.method();
+        let method = self.method(aside);
         let repeatable = matches!(&method[..], b"GET" | b"HEAD" | b"PUT" | b"DELETE" | b"OPTIONS");
         let is_live = self.plan.streams && content.0 != Incoming::None;
         let mut may_reuse = pool.reuses() && !self.plan.no_reuse;
@@ -393,7 +258,7 @@ impl Forward {
             None => Upgrade::None,
         };
         let upgrade = head::wanted_upgrade(&self.plan.fields, &allowed)
-            .filter(|_| content.0 == Incoming::None && self.version == Version::Http11)
+            .filter(|_| content.0 == Incoming::None && aside.version == Version::Http11)
             .map(<[u8]>::to_vec);
         loop {
             let taken = pool.take(address, may_reuse, repeatable, connect).await?;
@@ -423,12 +288,12 @@ impl Forward {
                     plan: &self.plan,
                     method: &method,
                     address,
-                    peer: &self.peer,
+                    peer: &aside.peer,
                     content: outgoing,
                     upgrade: upgrade.as_deref(),
                     keep: pool.reuses() && !self.plan.no_reuse,
                     expect: ping.is_some(),
-                    version: match self.version {
+                    version: match aside.version {
                         Version::Http10 => "1.0",
                         Version::Http11 => "1.1",
                         Version::Http2 => "2.0",
@@ -461,24 +326,17 @@ impl Forward {
             }
             self.status = answer.status;
             let keep = pool.reuses() && !self.plan.no_reuse;
-            // What the decision makes of the answer; `self` is lent to the exchange, so its parts are used.
-            let suspended = self.suspended.take().unwrap_or_default();
-            let (passed, suspended) = decide_answer(
-                &self.proxies,
-                &self.head,
-                self.version,
-                &self.peer,
-                &self.plan,
-                backend,
-                &answer,
-                is_upgraded,
-                suspended,
-            );
-            self.suspended = Some(suspended);
-            let beginning = match passed {
-                Decided::Passed(passed) => passed,
-                Decided::Reply(reply) => return Ok(Some(Ended::Reply(reply))),
-                Decided::Elsewhere(plan) => {
+            let is_http10 = answer.head.starts_with(b"HTTP/1.0");
+            let mut fields: Vec<_> = head::passed_fields(&answer.head, is_upgraded).collect();
+            let via = self.plan.via_value(if is_http10 { "1.0" } else { "1.1" });
+            if matches!(self.plan.via, Via::On | Via::Full) {
+                fields.push((b"Via", &via));
+            }
+            let answered = ProxiedAnswer { status: answer.status, backend, fields: &fields };
+            let beginning = match aside.answered(&answered) {
+                Answering::Passed(passed) => passed,
+                Answering::Replied(reply) => return Ok(Some(Ended::Reply(reply))),
+                Answering::Elsewhere(plan) => {
                     drop(exchange);
                     self.plan = *plan;
                     return Ok(None);
@@ -515,7 +373,7 @@ impl Forward {
                 }
                 Err((Fault::ClientGone(_), _)) => Ok(Some(Ended::Cut)),
                 Err((fault, _)) => {
-                    self.log(&fault, beginning.status);
+                    aside.log(&fault, beginning.status, self.url());
                     Ok(Some(Ended::Cut))
                 }
             };
@@ -530,88 +388,15 @@ impl Forward {
         }
     }
 
-    fn method(&self) -> Vec<u8> {
-        if self.plan.as_get {
-            return b"GET".to_vec();
-        }
-        let end = memchr::memchr(b' ', &self.head).unwrap_or_default();
-        self.head[..end].to_vec()
+    fn method(&self, aside: &Aside) -> Vec<u8> {
+        if self.plan.as_get { b"GET".to_vec() } else { aside.method().to_vec() }
     }
-
-    /// When the request had been read.
-    pub(crate) fn begun(&self) -> Instant {
-        self.begun
-    }
-
-    /// The status of the answer.
-    pub(crate) fn status(&self) -> u16 {
-        self.status
-    }
-}
-
-/// What the decision made of an answer.
-enum Decided {
-    Passed(PassedHead),
-    Reply(Box<Reply>),
-    Elsewhere(Box<Plan>),
 }
 
 /// The head of an answer that is passed on.
 pub(crate) struct PassedHead {
     pub(crate) status: u16,
     pub(crate) fields: Vec<u8>,
-}
-
-#[allow(clippy::too_many_arguments, reason = "the parts of a request that is half lent out")]
-fn decide_answer(
-    proxies: &Proxies,
-    head: &[u8],
-    version: Version,
-    peer: &Peer,
-    plan: &Plan,
-    backend: Option<usize>,
-    answer: &Answer,
-    is_upgraded: bool,
-    suspended: Suspended,
-) -> (Decided, Suspended) {
-    let mut ending = proxies.ending.borrow_mut();
-    ending.resume(suspended);
-    let mut fields: Vec<_> = head::passed_fields(&answer.head, is_upgraded).collect();
-    let via = plan.via_value(if answer.head.starts_with(b"HTTP/1.0") { "1.0" } else { "1.1" });
-    if matches!(plan.via, Via::On | Via::Full) {
-        fields.push((b"Via", &via));
-    }
-    let answered = ProxiedAnswer { status: answer.status, backend, fields: &fields };
-    let unlimited = HeadLimits {
-        request_line_bytes_max: usize::MAX / 2,
-        field_bytes_max: usize::MAX / 2,
-        fields_max: 0,
-    };
-    let mut lines = Vec::new();
-    let mut reply = Box::<Reply>::default();
-    let decided = match parse(head, &unlimited, &mut lines) {
-        Ok(Some(mut head)) => {
-            head.version = version;
-            match ending.answered(&head, peer, &mut reply, &answered) {
-                Answering::Passed(passed) => Decided::Passed(passed),
-                Answering::Replied => Decided::Reply(reply),
-                Answering::Elsewhere(plan) => Decided::Elsewhere(plan),
-            }
-        }
-        _ => {
-            reply.error(500);
-            Decided::Reply(reply)
-        }
-    };
-    (decided, ending.suspend())
-}
-
-/// What a responder made of the answer of a backend.
-pub(crate) enum Answering {
-    Passed(PassedHead),
-    /// The reply says it all.
-    Replied,
-    Elsewhere(Box<Plan>),
 }
 
 /// The plan for a decision that ends at a backend.

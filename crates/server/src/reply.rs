@@ -10,7 +10,7 @@ use std::fs::File;
 use std::ops::Range;
 use std::rc::Rc;
 
-use crate::proxy::Forward;
+use crate::deferred::Deferred;
 use crate::{page, status};
 
 /// The answer to one request.
@@ -33,8 +33,8 @@ pub(crate) enum Content {
     Shared { bytes: Rc<[u8]>, start: usize, end: usize },
     /// In a file.
     File(FileContent),
-    /// A backend has it, and all the rest of the reply.
-    Forward(Box<Forward>),
+    /// Something else comes first, and says what the reply is.
+    Deferred(Box<Deferred>),
 }
 
 /// Content that is read from a file while it is sent.
@@ -184,19 +184,19 @@ impl Reply {
         self.status == 206 && self.fields.windows(MULTIPART.len()).any(|text| text == MULTIPART)
     }
 
-    /// Leaves the reply to a backend.
-    pub(crate) fn forward(&mut self, forward: Box<Forward>) {
-        self.content = Content::Forward(forward);
+    /// Leaves the reply for later.
+    pub(crate) fn defer(&mut self, deferred: Box<Deferred>) {
+        self.content = Content::Deferred(deferred);
     }
 
-    /// Takes the request out that a backend is to answer, if this reply is left to one. Whoever sends
-    /// replies asks this first.
-    pub(crate) fn take_forward(&mut self) -> Option<Box<Forward>> {
-        if !matches!(self.content, Content::Forward(_)) {
+    /// Takes the request out that cannot be answered yet, if it cannot. Whoever sends replies asks this
+    /// first.
+    pub(crate) fn take_deferred(&mut self) -> Option<Box<Deferred>> {
+        if !matches!(self.content, Content::Deferred(_)) {
             return None;
         }
         match std::mem::replace(&mut self.content, Content::Written) {
-            Content::Forward(forward) => Some(forward),
+            Content::Deferred(deferred) => Some(deferred),
             _ => None,
         }
     }
@@ -211,7 +211,7 @@ impl Reply {
             Content::Written => self.written.len() as u64,
             Content::Shared { start, end, .. } => (end - start) as u64,
             Content::File(content) => content.pieces.iter().map(Piece::length).sum(),
-            Content::Forward(_) => 0,
+            Content::Deferred(_) => 0,
         }
     }
 
@@ -221,7 +221,7 @@ impl Reply {
             Content::Written => output.extend_from_slice(&self.written),
             Content::Shared { bytes, start, end } => output.extend_from_slice(&bytes[start..end]),
             Content::File(content) => return Some(content),
-            Content::Forward(_) => {}
+            Content::Deferred(_) => {}
         }
         None
     }

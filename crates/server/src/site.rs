@@ -1,6 +1,7 @@
 //! The responder of a compiled site: asks the engine, and turns its decision into a reply.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -10,8 +11,9 @@ use milepost_engine::{
     Decision, Fields, Outcome, Protocol, ProxiedAnswer, Request, Rule, Scheme, Scratch, Site,
     Suspended, Version,
 };
-use milepost_http::request::{self, FieldLines, RequestHead};
+use milepost_http::request::{self, Content, FieldLines, RequestHead};
 
+use crate::deferred::{Answering, Deferred, Made, Work};
 use crate::files::{Files, Wanted};
 use crate::helpers::Helpers;
 use crate::http2::Http2Limits;
@@ -19,7 +21,7 @@ use crate::limits::RULE_PLACES_MAX;
 use crate::log::{Exchange, Lines, Logs};
 use crate::metrics::{Hits, Metrics};
 use crate::outside::LastLook;
-use crate::proxy::{self, Answering, Forward, PassedHead, Plan, Proxies};
+use crate::proxy::{self, Forward, PassedHead, Plan, Proxies};
 use crate::reply::Reply;
 use crate::respond::{Answered, Peer, Respond};
 use crate::tls::Tls;
@@ -42,6 +44,8 @@ pub struct SiteResponder {
     hits: Option<Hits>,
     /// The backends, once one has been asked.
     proxies: Option<Rc<Proxies>>,
+    /// Ends what has been put aside, once anything has been.
+    ending: Option<Rc<RefCell<SiteResponder>>>,
 }
 
 impl SiteResponder {
@@ -67,6 +71,7 @@ impl SiteResponder {
             hits: None,
             tls: None,
             proxies: None,
+            ending: None,
         }
     }
 
@@ -101,17 +106,19 @@ impl Respond for SiteResponder {
         if let (Some(hits), Some(rule)) = (&mut self.hits, &decision.rule) {
             hits.hit(rule);
         }
-        if let Outcome::Proxy(proxied) = &decision.outcome {
-            let proxies = self.proxies.get_or_insert_with(|| {
-                let ending = SiteResponder::with_logs(Arc::clone(&self.site), self.lines.logs());
-                let ending = SiteResponder { outside: self.outside.again(), ..ending };
-                Rc::new(Proxies::new(&self.site, ending))
-            });
-            let mut forward = Box::new(Forward::new(proxies, proxied, head, peer));
-            forward.suspend(self.scratch.suspend());
-            return reply.forward(forward);
+        if let Some(plan) = proxy::plan(&decision.outcome, head, peer) {
+            let forward = Forward::new(&self.proxies(), plan);
+            return reply.defer(self.put_aside(head, peer, Work::Backend(forward)));
         }
+        let is_error = is_decided_error(&decision);
         fill(&decision, head, &mut self.files, &self.outside, reply);
+        if head.content != Content::None {
+            let content_bytes_max = self.site.logged(&self.scratch).content_bytes_max();
+            let unasked = head.expects_continue && is_error;
+            let reply_made = Box::new(std::mem::take(reply));
+            let made = Made { reply: reply_made, content_bytes_max, unasked };
+            reply.defer(self.put_aside(head, peer, Work::Content(made)));
+        }
     }
 
     fn tls(&self, local: SocketAddr) -> Option<Arc<Tls>> {
@@ -146,14 +153,48 @@ impl Respond for SiteResponder {
     }
 }
 
-/// What comes after a backend has been asked.
+/// What comes after something has been put aside.
 impl SiteResponder {
-    pub(crate) fn resume(&mut self, suspended: Suspended) {
-        self.scratch.resume(suspended);
+    /// Puts the decision aside that has just been made.
+    fn put_aside(&mut self, head: &RequestHead<'_>, peer: &Peer, work: Work) -> Box<Deferred> {
+        let ending = self.ending.get_or_insert_with(|| {
+            let ending = SiteResponder::with_logs(Arc::clone(&self.site), self.lines.logs());
+            let ending = SiteResponder { outside: self.outside.again(), ..ending };
+            Rc::new(RefCell::new(ending))
+        });
+        let ending = Rc::clone(ending);
+        let decided = (self.scratch.suspend(), std::mem::take(&mut self.rule));
+        Box::new(Deferred::new(ending, head, peer, decided, work))
     }
 
-    pub(crate) fn suspend(&mut self) -> Suspended {
+    /// The backends.
+    pub(crate) fn proxies(&mut self) -> Rc<Proxies> {
+        Rc::clone(self.proxies.get_or_insert_with(|| Rc::new(Proxies::new(&self.site))))
+    }
+
+    /// Takes a decision up again that was put aside.
+    pub(crate) fn resume(&mut self, suspended: Suspended, rule: &mut String) {
+        self.scratch.resume(suspended);
+        std::mem::swap(&mut self.rule, rule);
+    }
+
+    pub(crate) fn suspend(&mut self, rule: &mut String) -> Suspended {
+        std::mem::swap(&mut self.rule, rule);
         self.scratch.suspend()
+    }
+
+    /// Makes the reply to a request whose content is not accepted; or the plan for a backend that has the
+    /// document of the error.
+    pub(crate) fn refuse(
+        &mut self,
+        head: &RequestHead<'_>,
+        peer: &Peer,
+        reply: &mut Reply,
+        status: u16,
+    ) -> Option<Plan> {
+        self.end(head, peer, reply, |site, request, outside, scratch| {
+            site.decide_refused(request, outside, scratch, status)
+        })
     }
 
     /// Makes the reply to a request that the backend has not answered; or the plan for another one, which
@@ -165,10 +206,22 @@ impl SiteResponder {
         reply: &mut Reply,
         status: u16,
     ) -> Option<Plan> {
+        self.end(head, peer, reply, |site, request, outside, scratch| {
+            site.decide_failed(request, outside, scratch, status)
+        })
+    }
+
+    fn end(
+        &mut self,
+        head: &RequestHead<'_>,
+        peer: &Peer,
+        reply: &mut Reply,
+        decide: impl for<'s> FnOnce(&'s Site, &Request<'_>, &LastLook, &'s mut Scratch) -> Decision<'s>,
+    ) -> Option<Plan> {
         self.outside.forget();
         let fields = HeadFields(head.fields);
-        let request = request(head, &fields, peer);
-        let decision = self.site.decide_failed(&request, &self.outside, &mut self.scratch, status);
+        let decision =
+            decide(&self.site, &request(head, &fields, peer), &self.outside, &mut self.scratch);
         if self.lines.wants_rule() {
             write_rule(decision.rule, &mut self.rule, &mut self.rules);
         }
@@ -184,9 +237,9 @@ impl SiteResponder {
         &mut self,
         head: &RequestHead<'_>,
         peer: &Peer,
-        reply: &mut Reply,
         answer: &ProxiedAnswer<'_>,
     ) -> Answering {
+        let mut reply = Box::<Reply>::default();
         self.outside.forget();
         let fields = HeadFields(head.fields);
         let request = request(head, &fields, peer);
@@ -206,8 +259,8 @@ impl SiteResponder {
         match proxy::plan(&decision.outcome, head, peer) {
             Some(plan) => Answering::Elsewhere(Box::new(plan)),
             None => {
-                fill(&decision, head, &mut self.files, &self.outside, reply);
-                Answering::Replied
+                fill(&decision, head, &mut self.files, &self.outside, &mut reply);
+                Answering::Replied(reply)
             }
         }
     }
@@ -236,6 +289,20 @@ fn request<'a>(head: &RequestHead<'a>, fields: &'a HeadFields<'a>, peer: &'a Pee
         local: peer.local,
         remote: peer.remote,
     }
+}
+
+/// Whether httpd decides this before it looks for who could make the content: it asks no client then to send
+/// content that waits.
+fn is_decided_error(decision: &Decision<'_>) -> bool {
+    let (Outcome::Redirect { status, .. }
+    | Outcome::Text { status, .. }
+    | Outcome::File { status, .. }
+    | Outcome::Status(status)
+    | Outcome::Passed(status)) = decision.outcome
+    else {
+        return false;
+    };
+    !matches!(status, 200..=299 | 404 | 405)
 }
 
 /// Makes a reply of a decision that ends here.

@@ -55,4 +55,10 @@ impl<'s> Logged<'s> {
     pub fn file(&self) -> &'s [u8] {
         &self.scratch.hop.filename
     }
+
+    /// `LimitRequestBody`: the most bytes of content that the request may have; `None` for no limit.
+    pub fn content_bytes_max(&self) -> Option<u64> {
+        let config = self.scratch.hop.config.as_deref();
+        config.unwrap_or(&self.site.program().servers[self.server].base).content_bytes_max()
+    }
 }

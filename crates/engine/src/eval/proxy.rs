@@ -121,6 +121,27 @@ impl Site {
     }
 }
 
+impl Site {
+    /// Decides anew where [`Scratch::resume`] has brought a decision back: the content of the request is not
+    /// accepted, and `status` is what becomes of it. Nothing of the first decision is left.
+    pub fn decide_refused<'s>(
+        &'s self,
+        request: &Request<'_>,
+        outside: &dyn Outside,
+        scratch: &'s mut Scratch,
+        status: u16,
+    ) -> crate::Decision<'s> {
+        super::go_on(self.program(), request, outside, scratch, |run, hop| {
+            run.has_first = false;
+            run.work.always.clear();
+            hop.fields.clear();
+            hop.status = 200;
+            let answer = run.conclude(hop, End::Status(status));
+            run.finish(hop, answer)
+        })
+    }
+}
+
 /// What the server needs to know of a request to another one.
 pub(super) fn proxied<'s>(
     program: &'s Program,

@@ -17,15 +17,15 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::discard::Discard;
 use super::{Closing, Connection, Ending, Wait, ending, head};
+use crate::deferred::{Deferred, Ended};
 use crate::limits::{LOGGED_HEAD_BYTES_MAX, PROXY_PIECE_BYTES};
 use crate::proxy::client::{Beginning, Client, ContentError, Incoming, Piece};
-use crate::proxy::{Ended, Forward};
 use crate::respond::{Answered, Respond};
 use crate::status;
 
 /// A request that waits for a backend, and what the connection has to know of it.
-pub(super) struct Forwarding {
-    forward: Box<Forward>,
+pub(super) struct Later {
+    deferred: Box<Deferred>,
     content: Content,
     version: Version,
     persistence: Persistence,
@@ -33,10 +33,10 @@ pub(super) struct Forwarding {
     is_head: bool,
 }
 
-impl Forwarding {
-    pub(super) fn new(forward: Box<Forward>, head: &RequestHead<'_>) -> Forwarding {
-        Forwarding {
-            forward,
+impl Later {
+    pub(super) fn new(deferred: Box<Deferred>, head: &RequestHead<'_>) -> Later {
+        Later {
+            deferred,
             content: head.content,
             version: head.version,
             persistence: head.persistence,
@@ -95,9 +95,9 @@ struct Request {
 
 impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond> Connection<S, R> {
     /// Has a backend answer a request, and sends the answer.
-    pub(super) async fn forward(&mut self, forwarding: Forwarding) -> io::Result<()> {
-        let Forwarding { mut forward, content, version, persistence, expects_continue, is_head } =
-            forwarding;
+    pub(super) async fn answer_later(&mut self, later: Later) -> io::Result<()> {
+        let Later { mut deferred, content, version, persistence, expects_continue, is_head } =
+            later;
         // Answers to the requests before this one.
         self.write().await?;
         let takes_notes = self.worker.answering.borrow().responder.takes_notes();
@@ -120,7 +120,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond> Connection<S, R> {
             content_bytes: 0,
             ending: Ending::Close,
         };
-        let ended = forward.run(&mut client).await;
+        let ended = deferred.run(&mut client).await;
         let rest = client.leftover();
         let Http1 { rest: kind, sent_head, content_bytes, ending, .. } = client;
         let is_raw = matches!(kind, Rest::Raw);
@@ -130,10 +130,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond> Connection<S, R> {
             Ended::Passed => self.go_on(ending, persistence, rest),
             Ended::Cut => {
                 let counters = &self.worker.counters;
-                counters.answered(forward.status(), content_bytes, Some(forward.begun()));
+                counters.answered(deferred.status(), content_bytes, Some(deferred.begun()));
                 if takes_notes {
-                    let answered = answered(forward.status(), &sent_head, content_bytes, false);
-                    forward.note(&Answered { kept: self.kept, ..answered });
+                    let answered = answered(deferred.status(), &sent_head, content_bytes, false);
+                    deferred.note(&Answered { kept: self.kept, ..answered });
                 }
                 return Err(io::ErrorKind::ConnectionAborted.into());
             }
@@ -158,12 +158,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond> Connection<S, R> {
                 let without = is_head || !status::has_content(reply.status());
                 let bytes = if without { 0 } else { reply.length() };
                 let counters = &self.worker.counters;
-                counters.answered(reply.status(), bytes, Some(forward.begun()));
+                counters.answered(reply.status(), bytes, Some(deferred.begun()));
                 if takes_notes {
                     let sent_head = self.output[start..].to_vec();
                     let goes_on = ending != Ending::Close;
                     let answered = answered(reply.status(), &sent_head, bytes, goes_on);
-                    forward.note(&Answered { kept: self.kept, ..answered });
+                    deferred.note(&Answered { kept: self.kept, ..answered });
                 }
                 let file = if without { None } else { reply.take_content(&mut self.output) };
                 if let Some(content) = file {
@@ -174,11 +174,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond> Connection<S, R> {
             }
         }
         let counters = &self.worker.counters;
-        counters.answered(forward.status(), content_bytes, Some(forward.begun()));
+        counters.answered(deferred.status(), content_bytes, Some(deferred.begun()));
         if takes_notes {
             let goes_on = self.closing.is_none();
-            let answered = answered(forward.status(), &sent_head, content_bytes, goes_on);
-            forward
+            let answered = answered(deferred.status(), &sent_head, content_bytes, goes_on);
+            deferred
                 .note(&Answered { kept: self.kept.saturating_sub(u32::from(goes_on)), ..answered });
         }
         Ok(())

@@ -1,19 +1,19 @@
 //! The proxy asks what mod_proxy asks, and makes of the answer what mod_proxy makes of it: real httpd and
 //! milepost stand in front of one backend that records.
 
+mod content;
+mod support;
+
 use std::fmt::Write as _;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::num::NonZeroUsize;
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use milepost_engine::{Listen, LoadOptions, Lookup, Site};
-use milepost_server::{FileSystem, Server, SiteResponder};
 use milepost_testkit::directory::Directory;
-use milepost_testkit::httpd::{self, Program};
+
+use support::{Both, LOCAL};
 
 /// What both must pass on alike. The rest is each one's own.
 const COMPARED: [&str; 14] = [
@@ -36,9 +36,6 @@ const COMPARED: [&str; 14] = [
 /// Of answers.
 const ANSWERED: [&str; 7] =
     ["Location", "Content-Location", "Set-Cookie", "X-Hop", "X-Edited", "Content-Length", "ETag"];
-
-/// The document that local paths lead to.
-const LOCAL: &str = "local\n";
 
 #[test]
 fn paths_are_mapped_alike() {
@@ -250,75 +247,18 @@ fn check(configuration: &str, targets: &[&str]) {
 fn check_requests(configuration: &str, requests: &[String]) {
     let backend = Recorder::start();
     let directory = Directory::new().unwrap();
-    let root = directory.path();
-    std::fs::create_dir_all(root.join("htdocs/dir")).unwrap();
-    std::fs::write(root.join("htdocs/local.txt"), LOCAL).unwrap();
-    let fill = |text: &str| {
-        text.replace("@BACKEND@", &backend.address.to_string())
-            .replace("@ROOT@", root.to_str().unwrap())
-    };
-    let common = format!(
-        "ServerName www.test\nDocumentRoot \"{0}/htdocs\"\n<Directory \"{0}/htdocs\">\nRequire all granted\n\
-         Options FollowSymLinks\n</Directory>\n{1}",
-        root.display(),
-        fill(configuration)
-    );
-    let program = Program::find().unwrap().with_modules(&[
-        "proxy",
-        "proxy_http",
-        "slotmem_shm",
-        "proxy_balancer",
-        "lbmethod_byrequests",
-    ]);
-    let port = httpd::free_port().unwrap();
-    let conf = root.join("httpd.conf");
-    let mut text = program.process_directives(root);
-    write!(
-        text,
-        "ServerRoot \"{}\"\nListen 127.0.0.1:{port}\n{}{common}",
-        root.display(),
-        program.load_modules()
-    )
-    .unwrap();
-    std::fs::write(root.join("mime.types"), "text/html html\ntext/plain txt\n").unwrap();
-    std::fs::write(&conf, text).unwrap();
-    let _httpd = program.start(&conf).unwrap_or_else(|error| panic!("{error}"));
-    let milepost = start(root, &format!("Listen 127.0.0.1:1\n{}{common}", program.load_modules()));
-
+    let fill = |text: &str| text.replace("@BACKEND@", &backend.address.to_string());
+    let both = Both::start(&directory, &fill(configuration));
     let mut wrong = String::new();
     for request in requests {
         let request = fill(request);
-        let expected = ask(SocketAddr::from(([127, 0, 0, 1], port)), &request, &backend);
-        let found = ask(milepost.0, &request, &backend);
+        let expected = ask(both.httpd, &request, &backend);
+        let found = ask(both.milepost, &request, &backend);
         if expected != found {
             writeln!(wrong, "{request}  httpd:    {expected}\n  milepost: {found}\n").unwrap();
         }
     }
     assert!(wrong.is_empty(), "{configuration}\n{wrong}");
-}
-
-/// Starts milepost in this process.
-fn start(root: &Path, text: &str) -> (SocketAddr, milepost_server::Running) {
-    std::fs::write(root.join("milepost.conf"), text).unwrap();
-    let options = LoadOptions {
-        server_root: root.to_owned(),
-        file: Some("milepost.conf".into()),
-        defines: Vec::new(),
-        before: Vec::new(),
-        after: Vec::new(),
-        lookup: Lookup::Index,
-    };
-    let loaded = Site::load(&options, &FileSystem);
-    let site = Arc::new(loaded.site.unwrap_or_else(|| panic!("{:?}", loaded.diagnostics)));
-    let mut settings = site.settings().clone();
-    settings.listens = vec![Listen {
-        addresses: vec![([127, 0, 0, 1], 0).into()],
-        place: "test:1".to_owned(),
-        ..Listen::default()
-    }];
-    let server = Server::bind(&settings, NonZeroUsize::MIN).unwrap();
-    let address = server.addresses()[0];
-    (address, server.start(move || SiteResponder::new(Arc::clone(&site))).unwrap())
 }
 
 /// What the backend was asked and what came back, as far as both must agree.

@@ -22,9 +22,9 @@ use super::{CANNOT_GO_ON, Moved, content, fields, hand_over};
 use crate::clock::Clock;
 use crate::connection::head::{Ending, write as write_head};
 use crate::deadline::Slot;
+use crate::deferred::{Deferred, Ended};
 use crate::limits::{FILE_PIECE_BYTES, LOGGED_HEAD_BYTES_MAX};
 use crate::proxy::client::{Beginning, Client, ContentError, Incoming, Piece};
-use crate::proxy::{Ended, Forward};
 use crate::respond::{Answered, Respond};
 use crate::status;
 use crate::worker::Worker;
@@ -58,9 +58,9 @@ impl From<&RequestHead<'_>> for Head {
 
 impl Stream {
     /// Has a backend answer the request, and sends the answer.
-    pub(super) async fn forward<R: Respond + 'static>(
+    pub(super) async fn answer<R: Respond + 'static>(
         self,
-        mut forward: Box<Forward>,
+        mut deferred: Box<Deferred>,
         worker: Rc<Worker<R>>,
         moved: Rc<Moved>,
     ) {
@@ -83,9 +83,9 @@ impl Stream {
             worker: &worker,
             moved: &moved,
         };
-        let ended = forward.run(&mut client).await;
+        let ended = deferred.run(&mut client).await;
         let Http2 { content, out, mut sent_head, mut content_bytes, .. } = client;
-        let mut status = forward.status();
+        let mut status = deferred.status();
         match (ended, out) {
             (Ended::Passed, _) => {}
             (Ended::Reply(mut reply), Out::Head(respond)) => {
@@ -101,9 +101,9 @@ impl Stream {
             (_, Out::Head(mut respond)) => respond.send_reset(CANNOT_GO_ON),
             (_, Out::Gone) => {}
         }
-        worker.counters.answered(status, content_bytes, Some(forward.begun()));
+        worker.counters.answered(status, content_bytes, Some(deferred.begun()));
         if worker.answering.borrow().responder.takes_notes() {
-            forward.note(&Answered {
+            deferred.note(&Answered {
                 head: None,
                 line: b"",
                 status,
@@ -129,14 +129,14 @@ struct UnderWay<R> {
 
 impl<R> UnderWay<R> {
     fn begin(worker: &Rc<Worker<R>>, moved: &Rc<Moved>) -> Self {
-        moved.forwarded.set(moved.forwarded.get() + 1);
+        moved.deferred.set(moved.deferred.get() + 1);
         UnderWay { worker: Rc::clone(worker), moved: Rc::clone(moved) }
     }
 }
 
 impl<R> Drop for UnderWay<R> {
     fn drop(&mut self) {
-        self.moved.forwarded.set(self.moved.forwarded.get() - 1);
+        self.moved.deferred.set(self.moved.deferred.get() - 1);
         self.moved.note(self.worker.clock.now());
     }
 }
