@@ -241,19 +241,21 @@ fn a_reset_ends_the_request_to_the_backend() {
 #[test]
 fn content_beyond_the_limit_reaches_no_backend() {
     let backend = Backend::answering(OK);
-    with(&backend, "LimitRequestBody 10", async |mut requests| {
-        for (content, is_stated, status) in [
-            (&b"0123456789"[..], true, 200),
-            (b"0123456789a", true, 413),
-            (b"0123456789a", false, 413),
-        ] {
-            let mut post = head("POST", "/");
+    let more = "LimitRequestBody 10\n<Location /moved>\nRedirect http://t/\n</Location>";
+    with(&backend, more, async |mut requests| {
+        let mut post = async |path: &str, content: &[u8], is_stated: bool| {
+            let mut post = head("POST", path);
             if is_stated {
                 post.headers_mut().insert("content-length", content.len().into());
             }
             let (response, mut stream) = requests.send_request(post, false).unwrap();
             send(&mut stream, content, true).await;
-            assert_eq!(read(response.await.unwrap()).await.unwrap().status, status);
+            read(response.await.unwrap()).await.unwrap().status
+        };
+        for (path, accepted) in [("/", 200), ("/moved", 302)] {
+            assert_eq!(post(path, b"0123456789", true).await, accepted);
+            assert_eq!(post(path, b"0123456789a", true).await, 413);
+            assert_eq!(post(path, b"0123456789a", false).await, 413);
         }
     });
     assert_eq!(backend.connections(), 1);
