@@ -9,6 +9,7 @@
 //! Source: RFC 9110 sections 15.4 (redirection) and 11.6 (authentication), RFC 6265 (cookies).
 
 mod cookie;
+mod login;
 mod page;
 mod reference;
 
@@ -18,7 +19,6 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use crate::answer::Failure;
-use crate::base64;
 use crate::failure::FailureKind;
 use crate::head_fields::{field, fields};
 use crate::keep::{Keep, KeepContent};
@@ -26,10 +26,14 @@ use crate::target::{Scheme, Target, Tunnel};
 use crate::url::HttpUrl;
 
 use cookie::Jar;
+use login::Session;
 use reference::resolve;
 
 /// Redirects in a row that are followed unless the plan says otherwise, as browsers do.
 pub const REDIRECTS_MAX_DEFAULT: u32 = 20;
+
+/// Status of an answer that asks for a login.
+pub(crate) const UNAUTHORIZED: u16 = 401;
 
 /// So much of a page is searched for elements.
 const PAGE_BYTES_MAX: usize = 1024 * 1024;
@@ -46,11 +50,12 @@ pub struct Browsing {
     pub page_elements: bool,
     /// Hosts that no page element is requested from.
     pub skipped_hosts: Vec<String>,
-    /// What is answered to a 401 that asks for basic authentication: the first that is for its realm.
+    /// What is answered to a 401 that asks for basic or digest authentication: the first that is for its
+    /// realm.
     pub logins: Vec<Login>,
 }
 
-/// Credentials for basic authentication.
+/// Credentials for basic and digest authentication.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Login {
     /// User.
@@ -77,8 +82,10 @@ pub(crate) enum Step {
 #[derive(Debug, Default)]
 pub(crate) struct Visit {
     jar: Jar,
-    /// Authorities that asked for a login, and which of those of the plan they got.
-    logged_in: Vec<(String, usize)>,
+    /// How it is known to authorities that asked for a login.
+    sessions: Vec<Session>,
+    /// Whether a session was renewed in this chain.
+    renewed: bool,
     /// Redirects in a row so far.
     redirects: u32,
     /// Digests of what was requested in this chain of redirects, as it went over the wire.
@@ -113,23 +120,23 @@ impl Visit {
     /// A request of the list is about to be sent.
     pub(crate) fn begin(&mut self) {
         self.redirects = 0;
+        self.renewed = false;
         self.seen.clear();
         self.elements.clear();
     }
 
     /// The target with what the visitor adds to it: cookies and credentials. `None` when nothing is.
-    pub(crate) fn dress(&self, target: &Target, browsing: &Browsing) -> Option<Target> {
+    pub(crate) fn dress(&mut self, target: &Target, browsing: &Browsing) -> Option<Target> {
         let (host, path) = place(target);
         let cookie = self.jar.field(&host, &path, SystemTime::now());
-        let login = self.logged_in.iter().find(|(authority, _)| *authority == target.authority);
-        let credentials = login.and_then(|(_, login)| browsing.logins.get(*login));
+        let session = self.sessions.iter_mut().find(|session| session.is_of(target));
+        let credentials = session.and_then(|session| session.credentials(&browsing.logins, target));
         if cookie.is_none() && credentials.is_none() {
             return None;
         }
         let mut target = target.clone();
         if let Some(credentials) = credentials {
-            let text = format!("{}:{}", credentials.user, credentials.password);
-            set(&mut target, "Authorization", format!("Basic {}", base64::encode(text.as_bytes())));
+            set(&mut target, "Authorization", credentials);
         }
         if let Some(mut cookie) = cookie {
             // What the plan sends is sent on, beside what the server set.
@@ -177,11 +184,7 @@ impl Visit {
                 Err(failure) => Step::Failed(failure),
             };
         }
-        if status == 401
-            && !self.logged_in.iter().any(|(authority, _)| *authority == target.authority)
-            && let Some(login) = browsing.logins.iter().position(|login| asks_for(head, login))
-        {
-            self.logged_in.push((target.authority.clone(), login));
+        if status == UNAUTHORIZED && self.log_in(browsing, target, head) {
             return Step::Next(Box::new(target.clone()));
         }
         if browsing.page_elements && status == 200 && self.elements.is_empty() && is_page(head) {
@@ -195,6 +198,20 @@ impl Visit {
             }
             None => Step::Done,
         }
+    }
+
+    /// Whether a 401 can be answered that has not been answered before.
+    fn log_in(&mut self, browsing: &Browsing, target: &Target, head: &[u8]) -> bool {
+        if let Some(session) = self.sessions.iter_mut().find(|session| session.is_of(target)) {
+            // Once in a chain: a server whose nonces are never fresh must not keep it from ending.
+            let is_renewed = !self.renewed && session.renew(head);
+            self.renewed |= is_renewed;
+            return is_renewed;
+        }
+        let session = Session::open(browsing, target, head);
+        let is_open = session.is_some();
+        self.sessions.extend(session);
+        is_open
     }
 
     fn redirect(
@@ -299,18 +316,6 @@ fn place(target: &Target) -> (String, String) {
 fn set(target: &mut Target, name: &str, value: String) {
     target.fields.retain(|(own, _)| !own.eq_ignore_ascii_case(name));
     target.fields.push((name.to_owned(), value));
-}
-
-/// Whether a 401 asks for what the login has: the basic scheme, and its realm.
-fn asks_for(head: &[u8], login: &Login) -> bool {
-    fields(head).filter(|(name, _)| name.eq_ignore_ascii_case(b"WWW-Authenticate")).any(
-        |(_, value)| {
-            let value = String::from_utf8_lossy(value);
-            let is_basic = value.get(..6).is_some_and(|it| it.eq_ignore_ascii_case("basic "));
-            is_basic
-                && login.realm.as_ref().is_none_or(|realm| value.contains(&format!("\"{realm}\"")))
-        },
-    )
 }
 
 /// Whether the answer is an HTML page that can be read as it is.

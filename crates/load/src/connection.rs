@@ -73,6 +73,10 @@ pub(crate) struct Exchange {
     pub(crate) written: usize,
     /// When it was meant to be sent.
     pub(crate) intended: u64,
+    /// When the first request of its chain was.
+    pub(crate) chain_began: u64,
+    /// Whether an answer of its chain was wrong.
+    pub(crate) chain_is_wrong: bool,
     /// Since when its connection could have sent it; 0 if that had to be opened for it.
     pub(crate) ready: u64,
     /// When its connection was opened, if it had to be; 0 otherwise.

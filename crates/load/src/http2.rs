@@ -6,6 +6,7 @@
 //!
 //! Source: RFC 9113; section 3.3 for prior knowledge, 6.8 and 8.7 for what may be sent again.
 
+mod exchange;
 mod link;
 
 use std::cell::{Cell, RefCell};
@@ -15,30 +16,24 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use futures_util::future::select_all;
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use h2::Reason;
-use http::Request;
 use rustls::ClientConfig;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Semaphore;
-use tokio::time::{Instant, sleep, sleep_until, timeout_at};
+use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::answer::Failure;
-use crate::check::{describe, push_content, push_sha256};
+use crate::browse::Visit;
 use crate::clock::{nanos, thread_cpu};
-use crate::failure::{FailureKind, RunError};
+use crate::elsewhere::Elsewhere;
+use crate::failure::RunError;
 use crate::meter::{Meter, TICK};
 use crate::origin::Origin;
-use crate::plan::{Order, Refusal};
-use crate::record::{Record, Sample};
-use crate::report::WrongAnswer;
+use crate::record::Record;
 use crate::schedule::{Due, Schedule};
-use crate::sha256::{Hasher, Sha256};
-use crate::target::Target;
 use crate::worker::{End, Part, PartResult, Shared};
 
+use exchange::Prepared;
 use link::{Link, Opening};
 
 /// Pause before a stream tries to connect again, as long as the connection cannot be opened.
@@ -56,8 +51,19 @@ pub(crate) struct Http2Worker<'a> {
     runtime: Runtime,
     /// By target.
     requests: Vec<Prepared>,
+    /// Addresses: those of the list, then those that redirects led to.
+    origins: RefCell<Vec<Origin>>,
     /// Origin by origin, for each the connections.
-    links: Vec<Link>,
+    links: RefCell<Vec<Arc<Link>>>,
+    elsewhere: RefCell<Elsewhere>,
+    /// How TLS is spoken, if anybody may want it.
+    tls: Option<Arc<ClientConfig>>,
+    /// Number of the first connection among those of all workers.
+    first_connection: usize,
+    /// What each stream's place remembers from request to request.
+    visits: RefCell<Vec<Visit>>,
+    /// Whether answers are looked at for what follows from them.
+    browses: bool,
     connections: usize,
     slots: usize,
     /// Requests of each stream of the list so far.
@@ -79,14 +85,6 @@ struct UnderWay {
     sent: Option<u64>,
 }
 
-/// A request that is ready to be sent.
-struct Prepared {
-    head: Request<()>,
-    content: Bytes,
-    origin: usize,
-    idempotent: bool,
-}
-
 /// What a part shares with its streams.
 struct Running<'p> {
     schedule: RefCell<Schedule<'p>>,
@@ -95,17 +93,6 @@ struct Running<'p> {
     permits: Semaphore,
     requests_each: u64,
     is_open_loop: bool,
-}
-
-/// A complete answer.
-struct Answer {
-    status: u16,
-    location: Option<Vec<u8>>,
-    content_bytes: u64,
-    /// Of the content, if it is expected.
-    sha256: Option<Sha256>,
-    sent: u64,
-    first_byte: u64,
 }
 
 impl<'a> Http2Worker<'a> {
@@ -126,26 +113,23 @@ impl<'a> Http2Worker<'a> {
         let plan = shared.plan;
         let runtime = Builder::new_current_thread().enable_io().enable_time().build();
         let runtime = runtime.map_err(RunError::Worker)?;
-        let prepare = |(at, target)| prepare(target, shared.requests.target(at).origin);
+        let prepare = |(at, target)| exchange::prepare(target, shared.requests.target(at).origin);
         let requests =
             plan.targets.iter().enumerate().map(prepare).collect::<Result<Vec<_>, _>>()?;
-        let mut links = Vec::new();
-        for origin in shared.requests.origins() {
-            for connection in 0..connections {
-                let sources = &plan.sources;
-                let source = sources.get((first_connection + connection) % sources.len().max(1));
-                let opening = Opening { source: source.copied(), tls: tls.clone() };
-                links.push(Link::new(origin.clone(), opening));
-            }
-        }
         let slots = connections * streams;
-        Ok(Self {
+        let worker = Self {
             shared,
             index,
             first_slot: first_connection * streams,
             runtime,
             requests,
-            links,
+            origins: RefCell::new(Vec::new()),
+            links: RefCell::new(Vec::new()),
+            elsewhere: RefCell::default(),
+            tls,
+            first_connection,
+            visits: RefCell::new(std::iter::repeat_with(Visit::default).take(slots).collect()),
+            browses: plan.browsing.is_active(),
             connections,
             slots,
             sent: RefCell::new(vec![0; slots]),
@@ -157,7 +141,27 @@ impl<'a> Http2Worker<'a> {
             busy: Cell::new(0),
             refusal: RefCell::new(None),
             connected: Cell::new(false),
-        })
+        };
+        for origin in shared.requests.origins() {
+            worker.add_origin(origin.clone());
+        }
+        Ok(worker)
+    }
+
+    /// Makes room for the connections to an origin.
+    fn add_origin(&self, origin: Origin) {
+        let sources = &self.shared.plan.sources;
+        for connection in 0..self.connections {
+            let source = sources.get((self.first_connection + connection) % sources.len().max(1));
+            let opening = Opening { source: source.copied(), tls: self.tls.clone() };
+            self.links.borrow_mut().push(Arc::new(Link::new(origin.clone(), opening)));
+        }
+        self.origins.borrow_mut().push(origin);
+    }
+
+    /// The connection of a stream's place to an origin.
+    fn link(&self, origin: usize, slot: usize) -> Arc<Link> {
+        Arc::clone(&self.links.borrow()[origin * self.connections + slot % self.connections])
     }
 
     /// Why no connection could be opened, if none could.
@@ -218,7 +222,7 @@ impl<'a> Http2Worker<'a> {
         });
         let now = self.shared.clock.now();
         self.abandon(&running, now);
-        for link in &self.links {
+        for link in &*self.links.borrow() {
             link.tell(self);
         }
         meter.end(&mut self.record.borrow_mut(), now);
@@ -264,184 +268,6 @@ impl<'a> Http2Worker<'a> {
             if !self.request(slot, due).await {
                 return false;
             }
-        }
-    }
-
-    /// Sends a request and counts what becomes of it. False if its connection is to be given up.
-    async fn request(&self, slot: usize, due: Due) -> bool {
-        let plan = self.shared.plan;
-        let at = self.choose(slot, due);
-        let filled = self.fill(at, due);
-        let prepared = filled.as_ref().unwrap_or(&self.requests[at]);
-        let link =
-            &self.links[self.requests[at].origin * self.connections + slot % self.connections];
-        self.sent.borrow_mut()[slot] += 1;
-        self.under_way.borrow_mut()[slot] = Some(UnderWay { intended: due.intended, sent: None });
-        {
-            let mut record = self.record.borrow_mut();
-            record.sent += 1;
-            self.busy.set(self.busy.get() + 1);
-            record.busy_max = record.busy_max.max(self.busy.get());
-        }
-        let deadline = self.instant(self.shared.clock.now()) + plan.timeout;
-        let exchanged = match timeout_at(deadline, self.exchange(slot, at, prepared, link)).await {
-            Ok(exchanged) => exchanged,
-            Err(_) => {
-                let detail = format!("no complete answer within {:?}", plan.timeout);
-                let now = self.shared.clock.now();
-                let under_way = self.under_way.borrow()[slot];
-                if let Some(UnderWay { intended, sent }) = under_way {
-                    self.record.borrow_mut().censored(intended, sent, now);
-                }
-                Err(Failure::new(FailureKind::TimedOut, detail))
-            }
-        };
-        self.under_way.borrow_mut()[slot] = None;
-        self.busy.set(self.busy.get() - 1);
-        match exchanged {
-            Ok(answer) => self.count(at, due, answer),
-            Err(failure) => {
-                self.record.borrow_mut().failure(failure, &plan.targets[at]);
-                if link.failures() > 0 && plan.refusal == Refusal::Retry {
-                    if link.failures() >= FAILURES_MAX {
-                        return false;
-                    }
-                    sleep(PAUSE).await;
-                }
-            }
-        }
-        true
-    }
-
-    /// The request for a target, if it has places to be filled.
-    fn fill(&self, at: usize, due: Due) -> Option<Prepared> {
-        let rendered = self.shared.requests.target(at);
-        let template = rendered.template.as_ref()?;
-        let filled = template.target(&self.shared.plan.targets[at], self.shared.values(due)?);
-        // Its values were looked through; one that is no request all the same is sent as it stands.
-        prepare(&filled, rendered.origin).ok()
-    }
-
-    /// The target of the next request.
-    fn choose(&self, slot: usize, due: Due) -> usize {
-        let choice = &self.shared.choice;
-        let places = choice.places();
-        choice.target(match self.shared.plan.order {
-            _ if places == 1 => 0,
-            Order::Sequential => (due.number % places as u64) as usize,
-            Order::Random => self.random.borrow_mut().usize(..places),
-            Order::Each => (self.first_slot + slot + self.sent.borrow()[slot] as usize) % places,
-        })
-    }
-
-    /// Sends a request and reads its answer; once more where the server says that it has not seen it.
-    async fn exchange(
-        &self,
-        slot: usize,
-        at: usize,
-        prepared: &Prepared,
-        link: &Link,
-    ) -> Result<Answer, Failure> {
-        let mut tries = 0;
-        loop {
-            tries += 1;
-            let (generation, mut sender) = match link.sender(self).await {
-                Ok(sender) => sender,
-                Err(error) => {
-                    let failure = link::refused(link.origin(), &error);
-                    if !self.connected.get() {
-                        self.refusal.replace(Some((link.origin().clone(), error)));
-                    }
-                    return Err(failure);
-                }
-            };
-            let error = match self.send(slot, at, prepared, &mut sender).await {
-                Ok(answer) => return Ok(answer),
-                Err(error) => error,
-            };
-            if !error.is_reset() || error.is_go_away() {
-                link.drop(generation);
-            }
-            let is_unseen = error.reason() == Some(Reason::REFUSED_STREAM)
-                || error.is_go_away()
-                || (error.is_io() && prepared.idempotent);
-            if tries > 1 || !is_unseen {
-                return Err(broken(&error));
-            }
-            let mut record = self.record.borrow_mut();
-            record.resent += 1;
-            record.closed_by_server += 1;
-        }
-    }
-
-    async fn send(
-        &self,
-        slot: usize,
-        at: usize,
-        prepared: &Prepared,
-        sender: &mut h2::client::SendRequest<Bytes>,
-    ) -> Result<Answer, h2::Error> {
-        std::future::poll_fn(|context| sender.poll_ready(context)).await?;
-        let has_content = !prepared.content.is_empty();
-        let sent = self.shared.clock.now();
-        let (response, mut body) = sender.send_request(prepared.head.clone(), !has_content)?;
-        if let Some(UnderWay { sent: since, .. }) = &mut self.under_way.borrow_mut()[slot] {
-            *since = Some(sent);
-        }
-        if has_content {
-            body.send_data(prepared.content.clone(), true)?;
-        }
-        let response = response.await?;
-        let first_byte = self.shared.clock.now();
-        let (head, mut body) = response.into_parts();
-        let mut content_bytes = 0;
-        let expected = &self.shared.plan.targets[at].expectation.content_sha256;
-        let mut hasher = expected.is_some().then(Hasher::new);
-        while let Some(data) = body.data().await {
-            let data = data?;
-            content_bytes += data.len() as u64;
-            if let Some(hasher) = &mut hasher {
-                hasher.update(&data);
-            }
-            body.flow_control().release_capacity(data.len())?;
-        }
-        Ok(Answer {
-            status: head.status.as_u16(),
-            location: head.headers.get(http::header::LOCATION).map(|it| it.as_bytes().to_vec()),
-            content_bytes,
-            sha256: hasher.map(Hasher::finish),
-            sent,
-            first_byte,
-        })
-    }
-
-    /// Counts a complete answer.
-    fn count(&self, at: usize, due: Due, answer: Answer) {
-        let target = &self.shared.plan.targets[at];
-        let expectation = &target.expectation;
-        let Answer { status, location, content_bytes, sha256, sent, first_byte } = answer;
-        let location = location.as_deref();
-        let right = expectation.accepts(status, location)
-            && expectation.accepts_content(content_bytes, sha256);
-        let mut record = self.record.borrow_mut();
-        record.status(status);
-        record.bytes.content += content_bytes;
-        if right {
-            let ended = self.shared.clock.now();
-            // In the closed loop a request waits for its connection alone.
-            let intended = due.intended.min(sent);
-            record.sample(Sample { intended, sent, first_byte, ended });
-            return;
-        }
-        record.wrong += 1;
-        if record.wants_example(at) {
-            let mut got = describe(status, location);
-            push_content(&mut got, content_bytes);
-            if let Some(sha256) = &sha256 {
-                push_sha256(&mut got, sha256);
-            }
-            let expected = expectation.describe();
-            record.examples.push((at, WrongAnswer { url: target.uri(), expected, got }));
         }
     }
 
@@ -492,55 +318,4 @@ impl<'a> Http2Worker<'a> {
         record.bytes.sent += sent;
         record.bytes.received += received;
     }
-}
-
-/// Makes the head of a request, as HTTP/2 has it.
-fn prepare(target: &Target, origin: usize) -> Result<Prepared, RunError> {
-    let unfit = |what, value: &str| RunError::Unsendable {
-        uri: target.uri(),
-        what,
-        value: value.to_owned(),
-    };
-    if target.tunnel.is_some() || !target.request_target.starts_with('/') {
-        return Err(unfit(
-            "over HTTP/2 through a proxy, the request-target",
-            &target.request_target,
-        ));
-    }
-    let own_host = target.fields.iter().find(|(name, _)| name.eq_ignore_ascii_case("Host"));
-    let authority = own_host.map_or(&target.authority, |(_, value)| value);
-    let uri = format!("{}://{authority}{}", target.scheme, target.request_target);
-    let mut head = Request::builder().method(&*target.method).uri(&uri);
-    for (name, value) in [("user-agent", crate::wire::USER_AGENT), ("accept", "*/*")] {
-        if !target.fields.iter().any(|(own, _)| own.eq_ignore_ascii_case(name)) {
-            head = head.header(name, value);
-        }
-    }
-    for (name, value) in &target.fields {
-        if !name.eq_ignore_ascii_case("Host") {
-            head = head.header(name, value);
-        }
-    }
-    if !target.content.is_empty() {
-        head = head.header("content-length", target.content.len());
-    }
-    let head = head.body(()).map_err(|_| unfit("over HTTP/2, the request", &uri))?;
-    let idempotent = head.method().is_idempotent();
-    Ok(Prepared { head, content: Bytes::copy_from_slice(&target.content), origin, idempotent })
-}
-
-/// What an error of a stream or connection means for its request.
-fn broken(error: &h2::Error) -> Failure {
-    let kind = if error.is_go_away() {
-        FailureKind::ClosedBeforeAnswer
-    } else if error.is_reset() {
-        FailureKind::Reset
-    } else {
-        match error.get_io().map(io::Error::kind) {
-            Some(io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe) => FailureKind::Reset,
-            Some(io::ErrorKind::UnexpectedEof) => FailureKind::ClosedInContent,
-            _ => FailureKind::Io,
-        }
-    };
-    Failure::new(kind, format!("HTTP/2: {error}"))
 }

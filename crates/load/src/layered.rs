@@ -284,28 +284,44 @@ impl Tunnel {
         loop {
             let length = socket.read(&mut bytes)?;
             if length == 0 {
-                return Err(failed(Hindrance::Tunnel("it closed the connection".to_owned())));
+                return Err(tunnel_closed());
             }
             self.answer.extend_from_slice(&bytes[..length]);
-            let Some(end) = memchr::memmem::find(&self.answer, b"\r\n\r\n") else {
-                if self.answer.len() > TUNNEL_HEAD_BYTES_MAX {
-                    return Err(failed(Hindrance::Tunnel("its answer has no end".to_owned())));
-                }
-                continue;
-            };
-            let line = self.answer.split(|&byte| byte == b'\r').next().unwrap_or_default();
-            let is_made = line.starts_with(b"HTTP/1.") && line.get(8..10) == Some(b" 2");
-            if !is_made {
-                let line = line.escape_ascii().to_string();
-                return Err(failed(Hindrance::Tunnel(line)));
+            if is_tunnel_made(&self.answer)? {
+                return Ok(());
             }
-            if end + 4 < self.answer.len() {
-                let surplus = "bytes of the server came before any were sent to it".to_owned();
-                return Err(failed(Hindrance::Tunnel(surplus)));
-            }
-            return Ok(());
         }
     }
+}
+
+/// Whether a proxy has made the tunnel, from its answer so far.
+///
+/// # Errors
+///
+/// When it has not, or when the answer is none.
+pub(crate) fn is_tunnel_made(answer: &[u8]) -> io::Result<bool> {
+    let Some(end) = memchr::memmem::find(answer, b"\r\n\r\n") else {
+        if answer.len() > TUNNEL_HEAD_BYTES_MAX {
+            return Err(failed(Hindrance::Tunnel("its answer has no end".to_owned())));
+        }
+        return Ok(false);
+    };
+    let line = answer.split(|&byte| byte == b'\r').next().unwrap_or_default();
+    let is_made = line.starts_with(b"HTTP/1.") && line.get(8..10) == Some(b" 2");
+    if !is_made {
+        let line = line.escape_ascii().to_string();
+        return Err(failed(Hindrance::Tunnel(line)));
+    }
+    if end + 4 < answer.len() {
+        let surplus = "bytes of the server came before any were sent to it".to_owned();
+        return Err(failed(Hindrance::Tunnel(surplus)));
+    }
+    Ok(true)
+}
+
+/// A proxy closed the connection that was to be a tunnel.
+pub(crate) fn tunnel_closed() -> io::Error {
+    failed(Hindrance::Tunnel("it closed the connection".to_owned()))
 }
 
 /// What was negotiated.

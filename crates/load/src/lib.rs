@@ -8,6 +8,7 @@ mod answer;
 mod assertion;
 mod base64;
 mod browse;
+mod chains;
 mod check;
 mod choice;
 mod clock;
@@ -16,6 +17,7 @@ mod control;
 mod deadlines;
 mod driver;
 pub mod dropin;
+mod elsewhere;
 mod endpoint;
 mod failure;
 mod form;
@@ -69,9 +71,9 @@ pub use plan::{
 };
 pub use rate::{RATE_PER_SECOND_MAX, Rate, RateError, Stage};
 pub use report::{
-    AssertionOutcome, Bytes, Connections, Distributions, Ended, ErrorCount, Generator, Linger,
-    PlanSummary, Report, Times, TlsSession, TlsSummary, WarmUpCounts, Warning, WarningKind,
-    WrongAnswer,
+    AssertionOutcome, Bytes, ChainSummary, Connections, Distributions, Ended, ErrorCount,
+    Generator, HopSummary, Linger, PlanSummary, Report, Times, TlsSession, TlsSummary,
+    WarmUpCounts, Warning, WarningKind, WrongAnswer,
 };
 pub use route::{ConnectTo, Proxy, RouteError, Router};
 pub use run::{run, run_observed, run_share};

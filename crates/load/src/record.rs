@@ -6,6 +6,7 @@ use milepost_stats::histogram::Histogram;
 use serde::{Deserialize, Serialize};
 
 use crate::answer::Failure;
+use crate::chains::Chains;
 use crate::failure::FailureKind;
 use crate::interval::Counts;
 use crate::meter::Recent;
@@ -54,6 +55,8 @@ pub(crate) struct Record {
     pub(crate) busy_max: u64,
     /// With the index of their target.
     pub(crate) examples: Vec<(usize, WrongAnswer)>,
+    /// What became of chains, if answers lead to further requests.
+    pub(crate) chains: Option<Box<Chains>>,
     pub(crate) failures: BTreeMap<FailureKind, (u64, String)>,
     /// Times since they were told last, if anybody wants to be told.
     #[serde(skip)]
@@ -93,6 +96,7 @@ impl Record {
             longest_turn: 0,
             busy_max: 0,
             examples: Vec::new(),
+            chains: None,
             failures: BTreeMap::new(),
             recent: None,
         }
@@ -190,6 +194,10 @@ impl Record {
             if self.wants_example(target) {
                 self.examples.push((target, example));
             }
+        }
+        match (&mut self.chains, other.chains) {
+            (Some(ours), Some(theirs)) => ours.merge(*theirs),
+            (ours, theirs) => *ours = ours.take().or(theirs),
         }
         for (kind, (count, example)) in other.failures {
             self.failures.entry(kind).or_insert((0, example)).0 += count;

@@ -47,6 +47,9 @@ pub struct Report {
     pub connections: Connections,
     /// What TLS did; nothing without it.
     pub tls: Option<TlsSummary>,
+    /// What became of chains; nothing unless answers lead to further requests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chains: Option<ChainSummary>,
     /// How long the server kept the first connection after its answer, if the plan wanted to know.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub linger: Option<Linger>,
@@ -218,6 +221,32 @@ pub struct TlsSession {
     pub key_exchange: Option<String>,
     /// Bits of the key in the server's certificate.
     pub server_key_bits: Option<u32>,
+}
+
+/// What became of chains: a request of the list with all that followed from its answers.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ChainSummary {
+    /// Those that ended, and of which every answer was right.
+    pub right: u64,
+    /// Those that ended otherwise.
+    pub wrong: u64,
+    /// Those of which a request failed: one that led in a circle among them.
+    pub failed: u64,
+    /// From when the first request was meant to be sent to the end of the last answer, right ones only.
+    pub response_ns: Times,
+    /// By place in the chain; what comes after the 32nd counts there.
+    pub hops: Vec<HopSummary>,
+}
+
+/// Requests with the same place in their chains.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct HopSummary {
+    /// Complete answers.
+    pub answers: u64,
+    /// Chains that ended with them.
+    pub ended: u64,
+    /// From sending the request to the end of its answer, right or wrong.
+    pub service_ns: Times,
 }
 
 /// What a server did with a connection that it should have closed.

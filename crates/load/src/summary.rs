@@ -115,6 +115,7 @@ pub(crate) fn report(
             resent,
             busy_max: record.busy_max,
         },
+        chains: record.chains.as_ref().map(|chains| chains.summary()),
         linger,
         wrong_answer_examples: record.examples.into_iter().map(|(_, example)| example).collect(),
         errors_by_kind,
@@ -309,7 +310,7 @@ fn is_poisson(plan: &Plan) -> bool {
     matches!(plan.arrival, Arrival::Open { spacing: Spacing::Poisson, .. })
 }
 
-fn times(histogram: &Histogram) -> Times {
+pub(crate) fn times(histogram: &Histogram) -> Times {
     let mut at_least = Vec::new();
     let mut read = |name, estimate: Option<Estimate>| {
         let estimate = estimate?;

@@ -20,9 +20,8 @@ mod recover;
 mod throttle;
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::collections::{BinaryHeap, VecDeque};
 use std::io::{self, ErrorKind};
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,13 +29,14 @@ use mio::{Interest, Token};
 use rustls::ClientConfig;
 
 use crate::answer::{Answer, Judge};
-use crate::browse::Visit;
+use crate::browse::{UNAUTHORIZED, Visit};
 use crate::choice::Choice;
 use crate::clock::{Clock, nanos, thread_cpu};
 use crate::connection::{Connection, Exchange, State, Watch};
 use crate::control::Control;
 use crate::deadlines::Deadlines;
 use crate::driver::{Driver, Outgoing, READ_BYTES, Ready, Sent};
+use crate::elsewhere::Elsewhere;
 use crate::keep::Keep;
 use crate::meter::Meter;
 use crate::observer::Observer;
@@ -124,8 +124,7 @@ pub(crate) struct Worker<'a> {
     origins: Vec<Origin>,
     /// How TLS is spoken, if anybody may want it.
     tls: Option<Arc<ClientConfig>>,
-    /// Addresses of the authorities that redirects led to.
-    addresses: HashMap<String, SocketAddr>,
+    elsewhere: Elsewhere,
     /// Origin by origin, for each the slots.
     connections: Vec<Connection>,
     slots: Vec<Slot>,
@@ -204,7 +203,7 @@ impl<'a> Worker<'a> {
             driver,
             origins: shared.requests.origins().to_vec(),
             tls,
-            addresses: HashMap::new(),
+            elsewhere: Elsewhere::default(),
             connections: std::iter::repeat_with(connection).take(places).collect(),
             slots: std::iter::repeat_with(Slot::default).take(slots).collect(),
             first_slot,
@@ -420,8 +419,13 @@ impl<'a> Worker<'a> {
         self.record.sent += 1;
         let is_open = self.connections[at].socket.is_some();
         let ready = if is_open { due.intended.max(free_since) } else { 0 };
-        self.connections[at].exchange =
-            Exchange { target, intended: due.intended, ready, ..Exchange::default() };
+        self.connections[at].exchange = Exchange {
+            target,
+            intended: due.intended,
+            chain_began: due.intended,
+            ready,
+            ..Exchange::default()
+        };
         if self.fills {
             self.fill_in(at, due);
         }
@@ -663,19 +667,34 @@ impl<'a> Worker<'a> {
     /// Counts a complete answer; before that, sends the next request, so that the server has
     /// something to do meanwhile.
     #[inline]
-    fn answered(&mut self, at: usize, answer: Answer, closed: bool, schedule: &mut Schedule<'_>) {
+    fn answered(
+        &mut self,
+        at: usize,
+        mut answer: Answer,
+        closed: bool,
+        schedule: &mut Schedule<'_>,
+    ) {
         let now = self.now;
         let keep_alive = self.shared.plan.persistence == Persistence::KeepAlive;
         let connection = &mut self.connections[at];
         let exchange = connection.exchange;
         let got = if answer.right { None } else { connection.incoming.take_got() };
-        if let Some(got) = got {
+        let next = if self.browses { self.next_of_chain(at, answer) } else { Ok(None) };
+        // A login that is asked for and given is no wrong answer.
+        answer.right |= answer.status == UNAUTHORIZED && matches!(next, Ok(Some(_)));
+        if let Some(got) = got
+            && !answer.right
+        {
             self.keep_example(at, got);
         }
-        let next = if self.browses { self.next_of_chain(at, answer) } else { Ok(None) };
         if self.shared.observer.is_some() {
             let outcome = next.as_ref().map(|_| answer);
             self.observe(at, outcome, matches!(next, Ok(Some(_))));
+        }
+        if self.browses
+            && let Ok(next) = &next
+        {
+            self.count_link(exchange, answer, next.is_some());
         }
         let connection = &mut self.connections[at];
         if keep_alive && answer.persistent && !closed && connection.state == State::Waiting {
@@ -693,7 +712,7 @@ impl<'a> Worker<'a> {
         let slot = self.slot(at);
         match next {
             Ok(None) => self.next(slot, schedule),
-            Ok(Some(next)) => self.go_on(next, exchange),
+            Ok(Some(next)) => self.go_on(next, exchange, answer.right),
             Err(failure) => {
                 self.count_failure(at, failure);
                 return self.next(slot, schedule);

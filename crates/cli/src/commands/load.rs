@@ -3,6 +3,7 @@
 //! The report goes to stdout, progress to stderr. The first SIGINT or SIGTERM ends the run early and
 //! the report is still printed; a second one ends the process.
 
+mod browse;
 mod compare;
 mod network;
 mod outputs;
@@ -131,6 +132,9 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     request: request::Args,
+
+    #[command(flatten)]
+    browse: browse::Args,
 
     /// Time after which a request is an error
     #[arg(long, value_name = "TIME", value_parser = plan::duration, default_value = "10s")]

@@ -7,6 +7,7 @@
 mod ab;
 mod http2;
 mod http_load;
+mod login;
 mod program;
 mod server;
 mod siege;

@@ -5,6 +5,7 @@
 //! | `/ok` | 200 with 8 bytes |
 //! | `/r` | 301 to `/ok` |
 //! | `/chain` | 302 to `/r` |
+//! | `/private` | Apache: 7 bytes for Mufasa, whose digest is asked for |
 //! | anything else | 404 |
 
 use std::fs;
@@ -15,6 +16,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 use milepost_testkit::directory::Directory;
 use milepost_testkit::httpd::{Httpd, HttpdError, Program, free_port};
+
+/// Of Mufasa, realm lions, password Circle of Life, as htdigest writes it.
+const USERS: &str = "Mufasa:lions:bf5295ae357df6b59139c9a092cfe06b\n";
 
 /// Ports tried; more than one only when somebody else takes it at that moment.
 const PORTS_MAX: u32 = 5;
@@ -46,7 +50,15 @@ impl Server {
 
     fn apache() -> Self {
         let program = Program::find().unwrap_or_else(|error| panic!("{error}"));
-        let program = program.with_modules(&["socache_shmcb", "ssl", "http2"]);
+        let program = program.with_modules(&[
+            "socache_shmcb",
+            "ssl",
+            "http2",
+            "auth_digest",
+            "authn_core",
+            "authn_file",
+            "authz_user",
+        ]);
         let directory = site();
         let root = directory.path();
         let file = root.join("httpd.conf");
@@ -57,6 +69,8 @@ impl Server {
                  DocumentRoot \"{root}/htdocs\"\nUseCanonicalName Off\n\
                  <Directory \"{root}/htdocs\">\nRequire all granted\n</Directory>\n\
                  RedirectMatch 301 ^/r$ /ok\nRedirectMatch 302 ^/chain$ /r\n\
+                 <Location /private>\nAuthType Digest\nAuthName lions\nAuthUserFile \"{root}/users\"\n\
+                 Require valid-user\n</Location>\n\
                  Protocols h2 h2c http/1.1\nListen {secure}\n<VirtualHost {secure}>\nSSLEngine on\n\
                  SSLCertificateFile \"{root}/cert.pem\"\nSSLCertificateKeyFile \"{root}/key.pem\"\n\
                  DocumentRoot \"{root}/htdocs\"\n\
@@ -148,6 +162,8 @@ fn site() -> Directory {
     // Apache's ETag of a file that has just changed is weak, and two bytes longer.
     let file = fs::File::open(file).expect("the new file");
     file.set_modified(SystemTime::now() - Duration::from_secs(3_600)).expect("our own file");
+    fs::write(directory.path().join("htdocs/private"), "secret\n").expect("a new file");
+    fs::write(directory.path().join("users"), USERS).expect("a new file");
     fs::write(directory.path().join("mime.types"), "").expect("a new file");
     let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
     let made = rcgen::generate_simple_self_signed(names).expect("a certificate");

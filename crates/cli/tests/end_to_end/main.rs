@@ -5,6 +5,7 @@
 //! needs it: `make test` installs them.
 
 mod apache;
+mod browse;
 mod certificates;
 mod clients;
 mod documented;

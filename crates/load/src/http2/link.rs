@@ -1,19 +1,18 @@
 //! One connection of HTTP/2: opened by whoever needs it first, shared by its streams, and opened again
 //! when the server has ended it.
 
-use std::cell::Cell;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
 use h2::client::SendRequest;
 use rustls::{ClientConfig, HandshakeKind};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpSocket, TcpStream, UnixStream};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
@@ -23,7 +22,7 @@ use super::Http2Worker;
 use crate::answer::Failure;
 use crate::endpoint::Endpoint;
 use crate::failure::FailureKind;
-use crate::layered::{Hindrance, session_of};
+use crate::layered::{self, Hindrance, session_of};
 use crate::origin::Origin;
 use crate::report::TlsSession;
 
@@ -31,16 +30,17 @@ use crate::report::TlsSession;
 /// what a run has memory for.
 const WINDOW_BYTES: u32 = 1024 * 1024;
 
-/// A place for a connection. It outlives its sockets.
+/// A place for a connection. It outlives its sockets. One thread has it, which may be another than the
+/// one that made it.
 pub(super) struct Link {
     origin: Origin,
     opening: Opening,
     open: Mutex<Option<Open>>,
     /// Counts connections, so that whoever finds one broken does not close the next.
-    generation: Cell<u64>,
-    broken: Cell<u64>,
+    generation: AtomicU64,
+    broken: AtomicU64,
     /// Failures to connect in a row.
-    failures: Cell<u32>,
+    failures: AtomicU32,
 }
 
 /// How a connection is opened.
@@ -53,6 +53,14 @@ struct Open {
     sender: SendRequest<Bytes>,
     traffic: Arc<[AtomicU64; 2]>,
     told: [u64; 2],
+}
+
+/// A sender on an open connection.
+pub(super) struct Opened {
+    pub(super) generation: u64,
+    pub(super) sender: SendRequest<Bytes>,
+    /// How long opening took, if it was opened for whoever asked.
+    pub(super) connect: Option<Duration>,
 }
 
 /// How long opening took.
@@ -68,9 +76,9 @@ impl Link {
             origin,
             opening,
             open: Mutex::new(None),
-            generation: Cell::new(0),
-            broken: Cell::new(0),
-            failures: Cell::new(0),
+            generation: AtomicU64::new(0),
+            broken: AtomicU64::new(0),
+            failures: AtomicU32::new(0),
         }
     }
 
@@ -79,38 +87,37 @@ impl Link {
     }
 
     pub(super) fn failures(&self) -> u32 {
-        self.failures.get()
+        self.failures.load(Relaxed)
     }
 
-    /// A sender on the open connection, which is opened if there is none, and its generation.
+    /// A sender on the open connection, which is opened if there is none.
     ///
     /// # Errors
     ///
     /// When it cannot be opened.
-    pub(super) async fn sender(
-        &self,
-        worker: &Http2Worker<'_>,
-    ) -> io::Result<(u64, SendRequest<Bytes>)> {
+    pub(super) async fn sender(&self, worker: &Http2Worker<'_>) -> io::Result<Opened> {
         let mut open = self.open.lock().await;
         if let Some(open) = &*open
-            && self.broken.get() < self.generation.get()
+            && self.broken.load(Relaxed) < self.generation.load(Relaxed)
         {
-            return Ok((self.generation.get(), open.sender.clone()));
+            let (generation, sender) = (self.generation.load(Relaxed), open.sender.clone());
+            return Ok(Opened { generation, sender, connect: None });
         }
         if let Some(mut old) = open.take() {
             old.tell(worker);
         }
         match self.connect().await {
             Ok((fresh, times)) => {
-                self.generation.set(self.generation.get() + 1);
-                self.failures.set(0);
+                self.generation.fetch_add(1, Relaxed);
+                self.failures.store(0, Relaxed);
                 worker.opened(&times);
                 let sender = fresh.sender.clone();
                 *open = Some(fresh);
-                Ok((self.generation.get(), sender))
+                let (generation, connect) = (self.generation.load(Relaxed), Some(times.connect));
+                Ok(Opened { generation, sender, connect })
             }
             Err(error) => {
-                self.failures.set(self.failures.get().saturating_add(1));
+                self.failures.fetch_add(1, Relaxed);
                 Err(error)
             }
         }
@@ -118,7 +125,7 @@ impl Link {
 
     /// The connection of a generation is of no use any more.
     pub(super) fn drop(&self, generation: u64) {
-        self.broken.set(self.broken.get().max(generation));
+        self.broken.fetch_max(generation, Relaxed);
     }
 
     /// Tells the worker of what went over the open connection.
@@ -135,7 +142,10 @@ impl Link {
         let traffic = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
         match &self.origin.endpoint {
             Endpoint::Tcp(address) => {
-                let socket = self.connect_tcp(*address).await?;
+                let mut socket = self.connect_tcp(*address).await?;
+                if let Some(request) = &self.origin.tunnel {
+                    open_tunnel(&mut socket, request).await?;
+                }
                 self.secure(socket, began.elapsed(), traffic).await
             }
             Endpoint::Unix(path) => {
@@ -200,6 +210,20 @@ impl Open {
     }
 }
 
+/// Has a proxy make a tunnel.
+async fn open_tunnel(socket: &mut TcpStream, request: &[u8]) -> io::Result<()> {
+    socket.write_all(request).await?;
+    let mut answer = Vec::new();
+    loop {
+        if socket.read_buf(&mut answer).await? == 0 {
+            return Err(layered::tunnel_closed());
+        }
+        if layered::is_tunnel_made(&answer)? {
+            return Ok(());
+        }
+    }
+}
+
 /// Begins HTTP/2 on a stream. The connection then lives in a task of its own.
 async fn shake_hands<S>(
     stream: S,
@@ -228,6 +252,7 @@ pub(super) fn refused(origin: &Origin, error: &io::Error) -> Failure {
     let hindrance = error.get_ref().and_then(|inner| inner.downcast_ref::<Hindrance>());
     let kind = match hindrance {
         Some(Hindrance::Http2(_)) => FailureKind::MalformedHead,
+        Some(Hindrance::Tunnel(_)) => FailureKind::TunnelRefused,
         Some(_) => FailureKind::TlsFailed,
         None => match error.kind() {
             io::ErrorKind::ConnectionRefused => FailureKind::ConnectRefused,

@@ -3,27 +3,19 @@
 //! Nothing in here happens in a run that only loads its list: that neither looks at answers beyond
 //! checking them nor shows them to anybody.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::Worker;
 use crate::answer::{Answer, Failure, Judge};
 use crate::browse::{Step, digest};
+use crate::chains::Link;
 use crate::connection::{Connection, Exchange, Own};
-use crate::endpoint::Endpoint;
+use crate::elsewhere;
 use crate::failure::FailureKind;
 use crate::observer::{Answered, Exchanged, Outcome};
-use crate::origin::Origin;
-use crate::route::ConnectTo;
 use crate::schedule::Due;
 use crate::target::Target;
-use crate::tls::TlsError;
-use crate::url::{HttpUrl, look_up};
 use crate::wire::Single;
-
-/// Addresses that a run connects to, those of the list and those that redirects lead to. Each has a
-/// place for a connection in every slot.
-const ORIGINS_MAX: usize = 1_000;
 
 /// A request of a chain that is ready to be sent.
 #[derive(Debug)]
@@ -85,25 +77,18 @@ impl Worker<'_> {
             Step::Failed(failure) => return Err(failure),
             Step::Next(next) => next,
         };
-        // Through a proxy, or over a Unix socket, every request goes to the same address.
-        let is_elsewhere = (next.scheme, &next.authority) != (target.scheme, &target.authority)
-            && next.request_target.starts_with('/')
-            && next.tunnel.is_none()
-            && matches!(next.address, Endpoint::Tcp(_));
         let dressed = visit.dress(&next, &plan.browsing);
         let request = Single::render(dressed.as_ref().unwrap_or(&next), plan.persistence)
             .map_err(|error| Failure::new(FailureKind::RedirectUnfit, error.to_string()))?;
         visit.send(digest(&request.bytes))?;
-        if is_elsewhere {
-            next.address = self.look_up(&next)?.into();
-        }
+        self.elsewhere.find(&mut next, target, &plan.connect_to)?;
         let at = self.place(&next, slot)?;
         let judge = Judge::new(request.traits.method, next.expectation.clone());
         Ok(Some(Ready { at, own: Box::new(Own { target: *next, request, judge }) }))
     }
 
     /// Sends the next request of the chain that `before` belongs to.
-    pub(super) fn go_on(&mut self, next: Ready, before: Exchange) {
+    pub(super) fn go_on(&mut self, next: Ready, before: Exchange, was_right: bool) {
         let Ready { at, own } = next;
         self.busy += 1;
         self.record.sent += 1;
@@ -113,6 +98,8 @@ impl Worker<'_> {
             target: before.target,
             hop: before.hop + 1,
             intended: self.now,
+            chain_began: before.chain_began,
+            chain_is_wrong: before.chain_is_wrong || !was_right,
             ..Exchange::default()
         };
         self.send(at);
@@ -165,56 +152,32 @@ impl Worker<'_> {
         });
     }
 
-    /// Finds the address of an authority that a redirect leads to. Blocks the worker for it, once for
-    /// each authority.
-    fn look_up(&mut self, target: &Target) -> Result<SocketAddr, Failure> {
-        let key = format!("{}://{}", target.scheme, target.authority);
-        if let Some(address) = self.addresses.get(&key) {
-            return Ok(*address);
-        }
-        let fail = |why: String| {
-            let detail = format!("redirect to {}: {why}", target.uri());
-            Failure::new(FailureKind::RedirectUnfit, detail)
-        };
-        let url = HttpUrl::parse(&target.uri()).map_err(|error| fail(error.to_string()))?;
-        let (host, port) = ConnectTo::apply(&self.shared.plan.connect_to, url.host(), url.port());
-        let address = look_up(host, port).map_err(|error| fail(error.to_string()))?;
-        if self.addresses.len() < ORIGINS_MAX {
-            self.addresses.insert(key, address);
-        }
-        Ok(address)
+    /// Counts a complete answer in its chain.
+    #[cold]
+    pub(super) fn count_link(&mut self, exchange: Exchange, answer: Answer, goes_on: bool) {
+        let Exchange { hop, chain_began, chain_is_wrong, sent, .. } = exchange;
+        self.record.chains.get_or_insert_default().answered(Link {
+            hop,
+            began: chain_began,
+            sent,
+            ended: self.now,
+            right: answer.right && !chain_is_wrong,
+            goes_on,
+        });
     }
 
     /// The connection of a slot for a target, with a new place if there is none yet.
     fn place(&mut self, target: &Target, slot: usize) -> Result<usize, Failure> {
-        let unfit = |why| Failure::new(FailureKind::RedirectUnfit, why);
         let slots = self.slots.len();
-        let origin = Origin::of(target, &self.shared.plan.tls);
-        let origin = origin.map_err(|error| unfit(error.to_string()))?;
-        if origin.secure.is_some() && self.tls.is_none() {
-            return Err(unfit(format!(
-                "redirect to {}: {}",
-                target.uri(),
-                TlsError::NobodyTrusted
-            )));
+        let plan = self.shared.plan;
+        let origin = elsewhere::place(&mut self.origins, target, plan, self.tls.is_some())?;
+        let places = self.origins.len() * slots;
+        if places > self.connections.len() {
+            let keep = self.shared.keep;
+            self.connections.resize_with(places, || Connection::new(keep));
+            self.deadlines.grow(places);
+            self.driver.grow(places);
         }
-        let known = self.origins.iter().position(|other| *other == origin);
-        let origin = match known {
-            Some(origin) => origin,
-            None if self.origins.len() >= ORIGINS_MAX => {
-                let detail = format!("redirects lead to more than {ORIGINS_MAX} addresses");
-                return Err(unfit(detail));
-            }
-            None => {
-                self.origins.push(origin);
-                let keep = self.shared.keep;
-                let places = self.origins.len() * slots;
-                self.connections.resize_with(places, || Connection::new(keep));
-                self.deadlines.grow(places);
-                self.driver.grow(places);
-                self.origins.len() - 1
-            }
-        };
         Ok(origin * slots + slot)
     }
 }

@@ -62,6 +62,9 @@ impl Worker<'_> {
 
     /// Counts a request as failed.
     pub(super) fn count_failure(&mut self, at: usize, failure: Failure) {
+        if self.browses {
+            self.record.chains.get_or_insert_default().failed();
+        }
         let connection = &self.connections[at];
         let target = match &connection.own {
             None => &self.shared.plan.targets[connection.exchange.target],

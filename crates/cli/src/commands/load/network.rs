@@ -19,7 +19,7 @@ const SOURCES_MAX: u128 = 65_536;
 #[group(id = "network")]
 pub(super) struct Args {
     /// Speak HTTP/2: with https if the server offers it, with http by prior knowledge
-    #[arg(long, conflicts_with_all = ["proxy", "no_keep_alive"], help_heading = "Connections")]
+    #[arg(long, conflicts_with = "no_keep_alive", help_heading = "Connections")]
     http2: bool,
 
     /// Streams at a time on each connection of HTTP/2
@@ -118,14 +118,20 @@ impl Args {
         router.proxy.clone_from(&self.proxy);
         if let Some(proxy) = &mut router.proxy {
             proxy.authorization = self.proxy_user.as_deref().map(milepost_load::basic_credentials);
-            proxy.tunnels_all = self.proxy_tunnel;
+            // A proxy that forwards requests speaks HTTP/1 with whoever asks.
+            proxy.tunnels_all = self.proxy_tunnel || self.http2;
         }
         router
     }
 
-    /// Adds to the plan what it has to know. Reads files; those of the authorities only if a URL of
-    /// `urls` needs them.
-    pub(super) fn complete(&self, plan: &mut Plan, speaks_tls: bool) -> anyhow::Result<()> {
+    /// Adds to the plan what it has to know. Reads files; those of the authorities only if the run
+    /// `speaks_tls`, or `may_speak_tls` and the system has some.
+    pub(super) fn complete(
+        &self,
+        plan: &mut Plan,
+        speaks_tls: bool,
+        may_speak_tls: bool,
+    ) -> anyhow::Result<()> {
         plan.http2 = self.http2.then_some(self.streams);
         plan.connect_to.clone_from(&self.connect_to);
         plan.sources = self.source.iter().flat_map(|Sources(list)| list.iter().copied()).collect();
@@ -152,7 +158,10 @@ impl Args {
             Some(file) => {
                 tls.trust_pem(&read(file)?).with_context(|| file.display().to_string())?;
             }
-            None if speaks_tls && !self.insecure => trust_system(tls)?,
+            None if self.insecure => {}
+            None if speaks_tls => trust_system(tls)?,
+            // Without them such a redirect is an error that says so.
+            None if may_speak_tls => drop(trust_system(tls)),
             None => {}
         }
         Ok(())

@@ -58,7 +58,8 @@ impl TryFrom<Args> for Plan {
         plan.threads = args.threads;
         plan.timeout = args.timeout;
         plan.share = args.share.unwrap_or(Share { index: 0, of: args.processes });
-        args.network.complete(&mut plan, speaks_tls)?;
+        args.network.complete(&mut plan, speaks_tls, args.browse.leads_elsewhere())?;
+        args.browse.complete(&mut plan);
         if args.no_keep_alive {
             plan.persistence = Persistence::Close;
         }

@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 
 use milepost_load::{
-    Arrival, AssertionOutcome, ErrorCount, Generator, Io, Order, Persistence, Plan, Report,
-    Spacing, Stop, Times, TlsSession, TlsSummary, Verdict, Warning, WrongAnswer,
+    Arrival, AssertionOutcome, ChainSummary, ErrorCount, Generator, HopSummary, Io, Order,
+    Persistence, Plan, Report, Spacing, Stop, Times, TlsSession, TlsSummary, Verdict, Warning,
+    WrongAnswer,
 };
 
 use super::stages;
@@ -44,6 +45,7 @@ pub(super) fn report(plan: &Plan, report: &Report) -> String {
     line(out, "");
     counts(out, report);
     times(out, report);
+    chains(out, report);
     generator(out, report);
     wrong_answers(out, report);
     errors(out, report);
@@ -212,6 +214,26 @@ fn times(out: &mut String, report: &Report) {
                 "{AT_LEAST} requests were given up before their end; the true value is at least that"
             ),
         );
+    }
+}
+
+/// What became of chains, hop by hop.
+fn chains(out: &mut String, report: &Report) {
+    let Some(ChainSummary { right, wrong, failed, response_ns, hops }) = &report.chains else {
+        return;
+    };
+    line(out, "");
+    let [right, wrong, failed] = [right, wrong, failed].map(|count| grouped(*count));
+    row(out, "chains", &format!("{right} right, {wrong} wrong, {failed} failed"));
+    let of = |times: &Times| {
+        let [p50, p99, max] = ["p50", "p99", "max"].map(|name| cell(times, name));
+        format!("{p50} (50 %), {p99} (99 %), {max} (longest)")
+    };
+    row(out, "  whole", &of(response_ns));
+    for (number, HopSummary { answers, ended, service_ns }) in (1..).zip(hops) {
+        let [answers, ended] = [answers, ended].map(|count| grouped(*count));
+        let text = format!("{answers} answers, {ended} of them the last; {}", of(service_ns));
+        row(out, &format!("  request {number}"), &text);
     }
 }
 
