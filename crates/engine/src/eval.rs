@@ -444,6 +444,8 @@ impl<'r> Run<'r> {
         let slashes = if self.server.merge_slashes { Slashes::Merge } else { Slashes::Keep };
         let encoded = self.server.base.encoded_slashes.unwrap_or(EncodedSlashes::Refuse);
         hop.uri.clear();
+        // An internal redirect can lead nowhere at all.
+        let path = if path.is_empty() { b"/" } else { path };
         if path == b"*" {
             hop.uri.push(b'*');
             return Ok(());
@@ -556,11 +558,7 @@ impl<'r> Run<'r> {
         }
         match self.rewrite_server(hop, config) {
             Translated::Declined => {}
-            done => {
-                // Rules keep their status where that of an error was.
-                hop.status = if matches!(done, Translated::End(_)) { 200 } else { hop.status };
-                return done;
-            }
+            done => return done,
         }
         match self.translate_proxy(hop, config) {
             Translated::Declined => {}
@@ -632,10 +630,7 @@ impl<'r> Run<'r> {
                     }
                     return redirect;
                 }
-                end => {
-                    hop.status = 200;
-                    return Some(end);
-                }
+                end => return Some(end),
             }
         }
         if let Some(end) = self.fixup_alias(hop, config) {
@@ -665,6 +660,11 @@ impl<'r> Run<'r> {
         let target = std::mem::take(&mut self.work.answer);
         self.note(None, |_| Event::InternalRedirect { target: target.clone() });
         let (path, args) = target::split_query(&target);
+        // Rules can leave a status behind: what fails from here on is answered as this request.
+        if hop.status != 200 && !self.has_first {
+            self.has_first = true;
+            self.work.first.copy_from(hop);
+        }
         hop.set_args(args);
         hop.forget_proxy();
         hop.filename.clear();

@@ -150,4 +150,6 @@ pub(crate) struct ServerName {
 pub(crate) struct Address {
     pub(crate) ip: Option<IpAddr>,
     pub(crate) port: Option<u16>,
+    /// As it is written, without port and brackets.
+    pub(crate) text: Str,
 }

@@ -6,14 +6,12 @@
 use std::path::Path;
 
 use crate::answer::Answer;
-use crate::case::{Ask, Case, Scope};
+use crate::case::{Ask, Case};
 use crate::client::{Client, Response};
 use crate::engine::{Engine, EngineError, Verdict};
 use crate::httpd::{HttpdError, Program, Refusal, free_port};
-use crate::stage::{Plot, Stage};
+use crate::stage::{self, Plot, Stage};
 
-/// Cases in one httpd: a start costs 5 ms, so more of them gain nothing.
-const BATCH: usize = 200;
 /// Ports tried; more than one only when somebody else takes it at that moment.
 const PORTS_MAX: u32 = 5;
 
@@ -104,11 +102,9 @@ impl Engine for Judge {
 
     fn run(&self, cases: &[&Case]) -> Result<Vec<Verdict>, EngineError> {
         let mut verdicts = vec![Verdict::Answers(Vec::new()); cases.len()];
-        let (vhosts, servers): (Vec<usize>, Vec<usize>) =
-            (0..cases.len()).partition(|&at| cases[at].scope == Scope::Vhost);
-        for group in vhosts.chunks(BATCH).chain(servers.chunks(1)) {
+        for group in stage::groups(cases) {
             let together: Vec<&Case> = group.iter().map(|&at| cases[at]).collect();
-            for (&at, verdict) in group.iter().zip(self.run_stage(&together)?) {
+            for (at, verdict) in group.into_iter().zip(self.run_stage(&together)?) {
                 verdicts[at] = verdict;
             }
         }

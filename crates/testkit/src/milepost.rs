@@ -20,11 +20,9 @@ use crate::disk::Disk;
 use crate::engine::{Engine, EngineError, Verdict};
 use crate::httpd::Program;
 use crate::judge::{filled, served};
-use crate::stage::{Plot, Stage};
+use crate::stage::{self, Plot, Stage};
 use crate::world::World;
 
-/// Cases laid out at a time, so that few files are on disk at once.
-const BATCH: usize = 200;
 /// Nobody listens on it: the engine only hears of it.
 const PORT: u16 = 40_080;
 /// The client's end of the connections that there are not.
@@ -105,11 +103,12 @@ impl Engine for Milepost {
     }
 
     fn run(&self, cases: &[&Case]) -> Result<Vec<Verdict>, EngineError> {
-        let mut verdicts = Vec::with_capacity(cases.len());
-        for batch in cases.chunks(BATCH) {
-            let stage = Stage::new(batch, PORT)?;
-            for (case, plot) in batch.iter().zip(stage.plots()) {
-                verdicts.push(self.run_case(case, plot)?);
+        let mut verdicts = vec![Verdict::Answers(Vec::new()); cases.len()];
+        for group in stage::groups(cases) {
+            let together: Vec<&Case> = group.iter().map(|&at| cases[at]).collect();
+            let stage = Stage::new(&together, PORT)?;
+            for ((at, case), plot) in group.into_iter().zip(together).zip(stage.plots()) {
+                verdicts[at] = self.run_case(case, plot)?;
             }
         }
         Ok(verdicts)

@@ -10,15 +10,12 @@ use std::time::Instant;
 
 use milepost_engine::Lookup;
 
-use crate::case::{Case, Scope};
+use crate::case::Case;
 use crate::engine::{Engine, EngineError, Verdict};
 use crate::httpd::{self, ENVIRONMENT, LOOK_EVERY, Program, START_MAX, free_port};
 use crate::judge::ask_all;
 use crate::milepost::Milepost;
-use crate::stage::Stage;
-
-/// Cases in one process.
-const BATCH: usize = 200;
+use crate::stage::{self, Stage};
 
 /// The server of this workspace.
 #[derive(Debug)]
@@ -99,11 +96,9 @@ impl Engine for Served {
 
     fn run(&self, cases: &[&Case]) -> Result<Vec<Verdict>, EngineError> {
         let mut verdicts = vec![Verdict::Answers(Vec::new()); cases.len()];
-        let (vhosts, servers): (Vec<usize>, Vec<usize>) =
-            (0..cases.len()).partition(|&at| cases[at].scope == Scope::Vhost);
-        for group in vhosts.chunks(BATCH).chain(servers.chunks(1)) {
+        for group in stage::groups(cases) {
             let together: Vec<&Case> = group.iter().map(|&at| cases[at]).collect();
-            for (&at, verdict) in group.iter().zip(self.run_stage(&together)?) {
+            for (at, verdict) in group.into_iter().zip(self.run_stage(&together)?) {
                 verdicts[at] = verdict;
             }
         }

@@ -20,46 +20,19 @@ pub(super) struct AliasDraft {
     filings: Vec<Filing>,
 }
 
+/// What a redirect compares with the path of a request.
+#[derive(Clone, Copy)]
+enum Subject {
+    Path,
+    Pattern,
+}
+
 impl Builder<'_> {
     /// `Redirect [status] URL-path [URL]`
     pub(super) fn redirect(&mut self, directive: &Directive<'_>, context: &mut Context<'_>) {
         let usage = "Redirect [status] URL-path URL";
-        let Some(words) = self.words(directive, 1, 3, usage) else { return };
-        let (status, words) = match status(&words[0].text) {
-            Some(status) => (status, &words[1..]),
-            None => (302, &words[..]),
-        };
-        match words {
-            [path, target] => self.add_redirect(directive, status, path, Some(target), context),
-            [_, second, third] => {
-                let finding = Finding::error(format!("{} is not a status", show(&words[0].text)));
-                // The slip of many a how-to: the status at the end.
-                let finding = match self::status(&third.text) {
-                    Some(_) => finding.hint(format!(
-                        "the status comes first: `Redirect {} {} {}`",
-                        String::from_utf8_lossy(&third.text),
-                        String::from_utf8_lossy(&words[0].text),
-                        String::from_utf8_lossy(&second.text),
-                    )),
-                    None => finding.hint("permanent, temp, seeother, gone, or a number"),
-                };
-                self.report_at(directive, words[0].at, words[0].len, finding);
-            }
-            [url] if !context.scope.is_server() && is_redirect(status) => {
-                self.section_redirect(directive, status, Some(url), context);
-            }
-            [path] => self.add_redirect(directive, status, path, None, context),
-            _ if !context.scope.is_server() && !is_redirect(status) => {
-                self.section_redirect(directive, status, None, context);
-            }
-            _ if !context.scope.is_server() => {
-                self.report(directive, Finding::error("the URL to redirect to is missing"));
-            }
-            _ => {
-                let finding =
-                    Finding::error("the URL-path is missing").hint(format!("write `{usage}`"));
-                self.report(directive, finding);
-            }
+        if let Some(words) = self.words(directive, 1, 3, usage) {
+            self.any_redirect(directive, (302, Subject::Path), &words, context);
         }
     }
 
@@ -72,37 +45,69 @@ impl Builder<'_> {
     ) {
         let usage = format!("{} URL-path URL", String::from_utf8_lossy(directive.name));
         if let Some(words) = self.words(directive, 2, 2, &usage) {
-            self.add_redirect(directive, status, &words[0], Some(&words[1]), context);
+            self.any_redirect(directive, (status, Subject::Path), &words, context);
         }
     }
 
     /// `RedirectMatch [status] pattern [URL]`
     pub(super) fn redirect_match(&mut self, directive: &Directive<'_>, context: &mut Context<'_>) {
         let usage = "RedirectMatch [status] pattern URL";
-        let Some(words) = self.words(directive, 2, 3, usage) else { return };
-        let (status, words) = match status(&words[0].text) {
-            Some(status) => (status, &words[1..]),
-            None if words.len() == 3 => {
-                let finding = Finding::error(format!("{} is not a status", show(&words[0].text)))
-                    .hint("permanent, temp, seeother, gone, or a number comes first");
-                return self.report_at(directive, words[0].at, words[0].len, finding);
+        if let Some(words) = self.words(directive, 2, 3, usage) {
+            self.any_redirect(directive, (302, Subject::Pattern), &words, context);
+        }
+    }
+
+    /// A redirect of any name: the first word may be a status, whatever the name says of it, and in a
+    /// section a status or a URL may stand alone.
+    fn any_redirect(
+        &mut self,
+        directive: &Directive<'_>,
+        (usual, subject): (u16, Subject),
+        words: &[Word<'_>],
+        context: &mut Context<'_>,
+    ) {
+        let said = status(&words[0].text);
+        let status = said.unwrap_or(usual);
+        let in_section = !context.scope.is_server();
+        let rest = if said.is_some() { &words[1..] } else { words };
+        match rest {
+            [_, _, _] => self.bad_status(directive, words),
+            [url] if in_section && is_redirect(status) => {
+                self.section_redirect(directive, status, Some(url), context);
             }
-            None => (302, &words[..]),
+            [] if in_section && !is_redirect(status) => {
+                self.section_redirect(directive, status, None, context);
+            }
+            [] if is_redirect(status) => {
+                self.report(directive, Finding::error("the URL to redirect to is missing"));
+            }
+            [] => {
+                // httpd loads it, and crashes when a request comes to it.
+                let finding = Finding::warning("without a URL-path this answers no request")
+                    .hint("write `Redirect status URL-path`; a status alone is for sections");
+                self.report(directive, finding);
+            }
+            [path, target @ ..] => {
+                self.add_redirect(directive, (status, subject), path, target.first(), context);
+            }
+        }
+    }
+
+    /// Three words, and the first is no status.
+    fn bad_status(&mut self, directive: &Directive<'_>, words: &[Word<'_>]) {
+        let finding = Finding::error(format!("{} is not a status", show(&words[0].text)));
+        let finding = match words {
+            // The slip of many a how-to: the status at the end.
+            [path, url, last] if status(&last.text).is_some() => finding.hint(format!(
+                "the status comes first: `{} {} {} {}`",
+                String::from_utf8_lossy(directive.name),
+                String::from_utf8_lossy(&last.text),
+                String::from_utf8_lossy(&path.text),
+                String::from_utf8_lossy(&url.text),
+            )),
+            _ => finding.hint("permanent, temp, seeother, gone, or a number comes first"),
         };
-        let (pattern, target) = (&words[0], words.get(1));
-        if !self.status_fits(directive, status, target) {
-            return;
-        }
-        let text = self.word(directive, pattern);
-        match Pattern::new(&mut self.pool, text, Case::Sensitive) {
-            Ok((matcher, handles)) => {
-                let target = target.map(|word| self.word(directive, word)).unwrap_or_default();
-                let matcher = AliasMatcher::of(matcher);
-                let rule = AliasRule { matcher, target, status, place: directive.place };
-                context.dir.redirects.push(rule, Filing::of(handles));
-            }
-            Err(error) => self.bad_pattern(directive, pattern, &error),
-        }
+        self.report_at(directive, words[0].at, words[0].len, finding);
     }
 
     pub(super) fn redirect_relative(
@@ -154,7 +159,7 @@ impl Builder<'_> {
     fn add_redirect(
         &mut self,
         directive: &Directive<'_>,
-        status: u16,
+        (status, subject): (u16, Subject),
         path: &Word<'_>,
         target: Option<&Word<'_>>,
         context: &mut Context<'_>,
@@ -162,30 +167,48 @@ impl Builder<'_> {
         if !self.status_fits(directive, status, target) {
             return;
         }
-        if let Some(target) = target
-            && !is_url(&target.text)
-            && !target.text.starts_with(b"/")
-        {
-            let finding = Finding::error(format!("redirect to non-URL {}", show(&target.text)))
-                .hint("a target is a URL with its scheme, or a path that begins with `/`");
-            return self.report_at(directive, target.at, target.len, finding);
-        }
-        if !path.text.starts_with(b"/") {
-            let finding = Finding::warning(format!(
-                "{} never matches: paths begin with `/`",
-                show(&path.text)
-            ))
-            .hint(format!("write `/{}`", String::from_utf8_lossy(&path.text)));
-            self.report_at(directive, path.at, path.len, finding);
-        }
-        let path = self.word(directive, path);
+        let (matcher, filing) = match subject {
+            Subject::Path => {
+                if !self.target_fits(directive, target) {
+                    return;
+                }
+                self.warn_of_relative(directive, path);
+                let path = self.word(directive, path);
+                (AliasMatcher::Path(path), AliasList::file_path(&mut self.pool, path))
+            }
+            Subject::Pattern => {
+                let text = self.word(directive, path);
+                match Pattern::new(&mut self.pool, text, Case::Sensitive) {
+                    Ok((matcher, handles)) => (AliasMatcher::of(matcher), Filing::of(handles)),
+                    Err(error) => return self.bad_pattern(directive, path, &error),
+                }
+            }
+        };
         let target = target.map(|word| self.word(directive, word)).unwrap_or_default();
-        let filing = AliasList::file_path(&mut self.pool, path);
-        let matcher = AliasMatcher::Path(path);
-        context
-            .dir
-            .redirects
-            .push(AliasRule { matcher, target, status, place: directive.place }, filing);
+        let rule = AliasRule { matcher, target, status, place: directive.place };
+        context.dir.redirects.push(rule, filing);
+    }
+
+    /// Whether the target of `Redirect` is a URL or a path; an error otherwise.
+    fn target_fits(&mut self, directive: &Directive<'_>, target: Option<&Word<'_>>) -> bool {
+        match target {
+            Some(target) if !is_url(&target.text) && !target.text.starts_with(b"/") => {
+                let finding = Finding::error(format!("redirect to non-URL {}", show(&target.text)))
+                    .hint("a target is a URL with its scheme, or a path that begins with `/`");
+                self.report_at(directive, target.at, target.len, finding);
+                false
+            }
+            _ => true,
+        }
+    }
+
+    fn warn_of_relative(&mut self, directive: &Directive<'_>, path: &Word<'_>) {
+        if path.text.starts_with(b"/") {
+            return;
+        }
+        let message = format!("{} never matches: paths begin with `/`", show(&path.text));
+        let hint = format!("write `/{}`", String::from_utf8_lossy(&path.text));
+        self.report_at(directive, path.at, path.len, Finding::warning(message).hint(hint));
     }
 
     /// Whether status and target go together; an error otherwise.

@@ -210,7 +210,12 @@ impl Builder<'_> {
         } else {
             rewrite_dir(context.dir, &context.directory).options.unwrap_or_default()
         };
-        for word in Words::new(directive.args) {
+        let mut words = Words::new(directive.args).peekable();
+        if words.peek().is_none() {
+            let finding = Finding::error("`RewriteOptions` needs an option, as in `Inherit`");
+            return self.report(directive, finding);
+        }
+        for word in words {
             match word.text.to_ascii_lowercase().as_slice() {
                 b"inherit" => options.inherit = true,
                 b"inheritbefore" => options.inherit_before = true,

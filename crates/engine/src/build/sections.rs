@@ -221,17 +221,32 @@ impl Builder<'_> {
         }
         let mut draft = ServerDraft::default();
         draft.server.place = Some(directive.place);
-        for word in Words::new(directive.args) {
-            match address(&word.text) {
-                Some(address) => draft.server.addresses.push(address),
-                None => {
-                    let finding = Finding::error(format!("{} is not an address", show(&word.text)))
-                        .hint("write `*:80`, `address:port` or `[address]:port`: names are not looked up");
-                    self.report_at(directive, word.at, word.len, finding);
+        let mut words = Words::new(directive.args).peekable();
+        let has_address = words.peek().is_some();
+        for word in words {
+            let said = show(&word.text);
+            let finding = match address(&word.text) {
+                Written::Address(host, ip, port) => {
+                    let text = self.pool.add(host.as_bytes());
+                    draft.server.addresses.push(Address { ip, port, text });
+                    continue;
                 }
-            }
+                // httpd asks a name server, and goes on without the address when that does not know.
+                Written::Name => {
+                    Finding::warning(format!("{said} is left out: no name is looked up"))
+                        .hint("write `*:80`, `address:port` or `[address]:port`")
+                }
+                Written::PortAlone => {
+                    Finding::error(format!("{said} is a port without an address"))
+                        .hint(format!("write `*:{}`", String::from_utf8_lossy(&word.text)))
+                }
+                Written::BadPort => {
+                    Finding::error(format!("{said} has no port between 1 and 65535"))
+                }
+            };
+            self.report_at(directive, word.at, word.len, finding);
         }
-        if draft.server.addresses.is_empty() {
+        if !has_address {
             self.report(
                 directive,
                 Finding::error("`<VirtualHost>` needs an address")
@@ -248,20 +263,46 @@ impl Builder<'_> {
     }
 }
 
+/// What a word of `<VirtualHost …>` says.
+enum Written<'w> {
+    /// The address as written, what it is, and the port.
+    Address(&'w str, Option<IpAddr>, Option<u16>),
+    /// Something that is no address, and may be a name.
+    Name,
+    PortAlone,
+    BadPort,
+}
+
 /// `*`, `_default_`, an address, each with or without a port.
-fn address(text: &[u8]) -> Option<Address> {
-    let text = std::str::from_utf8(text).ok()?;
+///
+/// Source: httpd 2.4.71 `server/vhost.c`, `get_addresses`; apr `network_io/unix/sockaddr.c`,
+/// `apr_parse_addr_port`.
+fn address(text: &[u8]) -> Written<'_> {
+    let Ok(text) = std::str::from_utf8(text) else { return Written::Name };
+    let is_port = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    if is_port(text) {
+        return Written::PortAlone;
+    }
     let bracket = text.rfind(']').unwrap_or(0);
     let (host, port) = match text[bracket..].rsplit_once(':') {
         Some((_, "*")) => (&text[..text.len() - 2], None),
-        Some((_, port)) => (&text[..text.len() - port.len() - 1], Some(port.parse().ok()?)),
-        None => (text, None),
+        Some((_, port)) if is_port(port) => {
+            match port.parse().ok().filter(|&port: &u16| port > 0) {
+                Some(number) => (&text[..text.len() - port.len() - 1], Some(number)),
+                None => return Written::BadPort,
+            }
+        }
+        _ => (text, None),
     };
     let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
     let ip: Option<IpAddr> = match host {
-        "*" | "_default_" => None,
+        "*" => None,
+        host if host.eq_ignore_ascii_case("_default_") => None,
         "localhost" => Some(IpAddr::from([127, 0, 0, 1])),
-        host => Some(host.parse().ok()?),
+        host => match host.parse() {
+            Ok(ip) => Some(ip),
+            Err(_) => return Written::Name,
+        },
     };
-    Some(Address { ip, port })
+    Written::Address(host, ip, port)
 }

@@ -100,7 +100,8 @@ impl Run<'_> {
 
     /// An error or a redirect. `None`: its document is at the path in `Work::answer`.
     fn fail(&mut self, hop: &mut Hop, status: u16) -> Option<Answer> {
-        if hop.status != 200 {
+        // Of the request as it came httpd forgets what status rules left behind.
+        if hop.status != 200 && self.redirects > 0 {
             if self.has_first {
                 std::mem::swap(hop, &mut self.work.first);
             } else {

@@ -27,8 +27,10 @@ enum Passed {
     Unchanged,
     /// The last rule that changed it had this flag.
     Changed { no_escape: bool },
-    /// A rule ended the request.
+    /// A rule has this status as its answer.
     Status(u16),
+    /// A rule made something that must not be.
+    Failed(u16),
 }
 
 /// What one rule did.
@@ -37,7 +39,7 @@ enum Applied {
     /// It matched and left the string alone.
     Matched,
     Changed,
-    Status(u16),
+    Failed(u16),
 }
 
 /// Where a list of rules runs.
@@ -55,6 +57,8 @@ struct Marks {
     pass_through: bool,
     /// The last substituting rule allows any file system path.
     unsafe_prefix: bool,
+    /// A rule named this very server, and what is left is a URL-path for sure.
+    reduced: bool,
     /// What the last substitution says literally, up to its second segment.
     literal: Vec<u8>,
 }
@@ -77,13 +81,14 @@ impl Run<'_> {
         let place = Place { lists: &server.rewrite, directory: None };
         let passed = self.run_rules(place, hop, &mut marks);
         let translated = match passed {
-            Passed::Status(status) => Translated::End(End::Status(status)),
             Passed::Unchanged => Translated::Declined,
+            _ if is_unsendable(hop, passed, &marks) => Translated::End(End::Status(403)),
+            Passed::Status(status) | Passed::Failed(status) => {
+                Translated::End(end_by_rule(hop, passed, status))
+            }
             Passed::Changed { no_escape } if marks.proxy => self.rewrite_to_proxy(hop, no_escape),
             Passed::Changed { .. } if marks.pass_through => {
-                if has_blank_or_control(&hop.args) {
-                    Translated::End(End::Status(403))
-                } else if hop.filename.first() != Some(&b'/') {
+                if hop.filename.first() != Some(&b'/') {
                     // A URL is no path for what comes next.
                     Translated::End(End::Status(400))
                 } else {
@@ -127,11 +132,15 @@ impl Run<'_> {
         let place = Place { lists: &dir.rules, directory: Some(directory) };
         let passed = self.run_rules(place, hop, &mut marks);
         let end = match passed {
-            Passed::Status(status) => Some(End::Status(status)),
             Passed::Unchanged => {
                 hop.filename.clone_from(&original);
                 None
             }
+            _ if is_unsendable(hop, passed, &marks) => Some(End::Status(403)),
+            Passed::Status(status) | Passed::Failed(status) => {
+                Some(end_by_rule(hop, passed, status))
+            }
+            Passed::Changed { .. } if marks.pass_through => self.internal_path(hop, dir, &original),
             Passed::Changed { .. } if marks.proxy => self.rewrite_directory_to_proxy(hop),
             Passed::Changed { no_escape } => match absolute(&hop.filename) {
                 Some((skip, _)) => {
@@ -233,9 +242,9 @@ impl Run<'_> {
                     }
                     continue;
                 }
-                Applied::Status(status) => {
+                Applied::Failed(status) => {
                     self.rule = Some((rule.place, part.own_text().cloned()));
-                    return Passed::Status(status);
+                    return Passed::Failed(status);
                 }
                 Applied::Matched => {}
                 Applied::Changed => {
@@ -251,8 +260,9 @@ impl Run<'_> {
                 self.rule = Some((rule.place, part.own_text().cloned()));
                 return Passed::Status(rule.status);
             }
-            if flags.has(Flags::PASS_THROUGH) && place.directory.is_none() {
+            if flags.has(Flags::PASS_THROUGH) {
                 marks.pass_through = true;
+                passed = Passed::Changed { no_escape: false };
                 break;
             }
             if flags.has(Flags::END) {
@@ -344,7 +354,7 @@ impl Run<'_> {
             };
             if split.is_some_and(|at| origins.has(at)) && !rule.flags.has(Flags::UNSAFE_ALLOW_3F) {
                 self.put_buffer(result);
-                return Applied::Status(403);
+                return Applied::Failed(403);
             }
         }
         if let Some(extra) = rule.extra.as_deref() {
@@ -411,7 +421,7 @@ impl Run<'_> {
             hop.status = rule.status;
             return;
         }
-        self.reduce(hop);
+        marks.reduced |= self.reduce(hop);
         if absolute(&hop.filename).is_some() {
             hop.status = rule.status;
             return;
@@ -440,37 +450,39 @@ impl Run<'_> {
         self.put_buffer(url);
     }
 
-    /// Cuts a URL of this very server down to its path. The port must be configured with the name.
-    fn reduce(&self, hop: &mut Hop) {
+    /// Cuts a URL of this very server down to its path, and says whether it did. The port must be
+    /// configured with the name.
+    fn reduce(&self, hop: &mut Hop) -> bool {
         let scheme: &[u8] = if self.is_https() { b"https://" } else { b"http://" };
         let text = &hop.filename;
         if text.len() <= scheme.len() || !text[..scheme.len()].eq_ignore_ascii_case(scheme) {
-            return;
+            return false;
         }
         let rest = &text[scheme.len()..];
         let end = memchr::memchr(b'/', rest).unwrap_or(rest.len());
         let (host, port) = match memchr::memchr(b':', &rest[..end]) {
-            None => (&rest[..end], Some(if self.is_https() { 443 } else { 80 })),
-            Some(colon) => {
-                let port = std::str::from_utf8(&rest[colon + 1..end]).ok();
-                (&rest[..colon], port.and_then(|port| port.parse::<u16>().ok()))
-            }
+            None => (&rest[..end], if self.is_https() { 443 } else { 80 }),
+            Some(colon) => (&rest[..colon], port_of(&rest[colon + 1..end])),
         };
-        let host = host.to_ascii_lowercase();
-        let by_name = port.is_some()
-            && self.server.name.and_then(|name| name.port) == port
-            && super::identity::is_called(&self.program.pool, self.server, &host);
+        let pool = &self.program.pool;
+        let configured = self.server.name.and_then(|name| name.port).unwrap_or(0);
+        let by_name = configured == port
+            && super::identity::is_called(pool, self.server, &host.to_ascii_lowercase());
         let by_address = self.server.addresses.iter().any(|address| {
-            address.ip.is_some_and(|ip| ip.to_string().as_bytes() == host)
-                && (address.port.is_none() || address.port == port)
+            pool.get(address.text).eq_ignore_ascii_case(host)
+                && address.port.is_none_or(|own| own == port)
         });
-        if by_name || by_address {
-            let start = scheme.len() + end;
-            hop.filename.drain(..start);
-            if hop.filename.is_empty() {
-                hop.filename.push(b'/');
-            }
+        // The main server has an address without a text.
+        let is_nameless = host.is_empty() && self.server_number == 0;
+        if !(by_name || by_address || is_nameless) {
+            return false;
         }
+        let start = scheme.len() + end;
+        hop.filename.drain(..start);
+        if hop.filename.is_empty() {
+            hop.filename.push(b'/');
+        }
+        true
     }
 
     /// `E=` and `CO=`.
@@ -532,10 +544,6 @@ impl Run<'_> {
         if hop.has_args {
             answer.push(b'?');
             let as_sent = sent_args.0 && sent_args.1 == hop.args;
-            if no_escape && has_blank_or_control(&hop.args) {
-                self.work.answer = answer;
-                return Translated::End(End::Status(403));
-            }
             if no_escape || as_sent {
                 answer.extend_from_slice(&hop.args);
             } else {
@@ -551,9 +559,6 @@ impl Run<'_> {
     /// The string is a path: of the file system if its first segment is there and that is allowed,
     /// else below the document root.
     fn local_path(&mut self, hop: &mut Hop, marks: &Marks) -> Translated {
-        if has_blank_or_control(&hop.args) {
-            return Translated::End(End::Status(403));
-        }
         if hop.filename.first() != Some(&b'/') {
             return Translated::End(End::Status(400));
         }
@@ -571,6 +576,10 @@ impl Run<'_> {
 
     /// Whether the rewritten path is meant as one of the file system.
     fn is_file_path(&self, hop: &Hop, marks: &Marks) -> bool {
+        let options = &self.server.rewrite_options;
+        if marks.reduced && !options.legacy_prefix_doc_root {
+            return false;
+        }
         let slashes = hop.filename.iter().take_while(|&&byte| byte == b'/').count();
         let path = &hop.filename[slashes - 1..];
         let end = memchr::memchr(b'/', &path[1..]).map_or(path.len(), |slash| slash + 1);
@@ -582,10 +591,7 @@ impl Run<'_> {
         let literal = marks.literal.starts_with(segment);
         let root = self.server.document_root.map(|root| pool.get(root));
         let below_root = root.is_some_and(|root| path.starts_with(root));
-        literal
-            || below_root
-            || marks.unsafe_prefix
-            || self.server.rewrite_options.unsafe_prefix_stat
+        literal || below_root || marks.unsafe_prefix || options.unsafe_prefix_stat
     }
 
     /// `RewriteBase` in the URL of a redirect: the directory's path becomes the base.
@@ -600,7 +606,7 @@ impl Run<'_> {
         }
         // An `<If>` has a directory that is no path and does not begin with a slash.
         let directory = directory.strip_prefix(b"/").unwrap_or(directory);
-        if let Some(below) = rest.strip_prefix(directory) {
+        if let Some(below) = below(&rest, directory) {
             hop.filename.truncate(start);
             let base = base.strip_suffix(b"/").unwrap_or(base);
             hop.filename.extend_from_slice(base);
@@ -625,37 +631,68 @@ impl Run<'_> {
         let path = &hop.filename;
         let root = self.server.document_root.map(|root| pool.get(root)).unwrap_or_default();
         let options = dir.options.unwrap_or_default();
-        if let (Some(base), Some(below)) = (dir.base.as_deref(), path.strip_prefix(directory)) {
-            url.extend_from_slice(base.strip_suffix(b"/").unwrap_or(base));
-            url.push(b'/');
-            url.extend_from_slice(below);
-        } else if let Some(below) = path
-            .strip_prefix(root)
-            .filter(|below| dir.base.is_none() && !root.is_empty() && below.first() == Some(&b'/'))
-        {
-            url.extend_from_slice(below);
-        } else if let Some((context, below)) = hop
-            .context
-            .as_ref()
-            .filter(|_| dir.base.is_none() && !options.ignore_context_info)
-            .and_then(|context| Some((context, path.strip_prefix(&context.document_root[..])?)))
-        {
-            url.extend_from_slice(&context.prefix);
-            url.extend_from_slice(below);
+        let in_base = dir.base.as_deref().and_then(|base| Some((base, below(path, directory)?)));
+        let in_root = below(path, root).filter(|_| dir.base.is_none() && !root.is_empty());
+        let in_context = || {
+            // Outside of any alias the context is the document root, with no prefix, not even a slash.
+            let (prefix, root) = match &hop.context {
+                Some(context) => (&context.prefix[..], &context.document_root[..]),
+                None => (&b""[..], root),
+            };
+            let below = below(path, root).filter(|_| !options.ignore_context_info)?;
+            Some((prefix, below))
+        };
+        if let Some((base, below)) = in_base {
+            write_below(base, below, &mut url);
+        } else if let Some(below) = in_root {
+            write_below(b"/", below, &mut url);
+        } else if let Some((prefix, below)) = in_context() {
+            write_below(prefix, below, &mut url);
         } else {
             url.extend_from_slice(path);
         }
         if hop.has_args {
-            if has_blank_or_control(&hop.args) {
-                self.work.answer = url;
-                return Some(End::Status(403));
-            }
             url.push(b'?');
             url.extend_from_slice(&hop.args);
         }
         self.work.answer = url;
         Some(End::Internal)
     }
+}
+
+/// The number that a port begins with, as `atoi` reads it into 16 bits.
+fn port_of(text: &[u8]) -> u16 {
+    let digits = text.trim_ascii_start().iter().take_while(|byte| byte.is_ascii_digit());
+    digits.fold(0, |port: u16, digit| port.wrapping_mul(10).wrapping_add(u16::from(digit - b'0')))
+}
+
+/// What `path` has below `directory`, which may end in a slash or not.
+fn below<'p>(path: &'p [u8], directory: &[u8]) -> Option<&'p [u8]> {
+    let directory = directory.strip_suffix(b"/").unwrap_or(directory);
+    path.strip_prefix(directory)?.strip_prefix(b"/")
+}
+
+/// Writes the path of `below` in the directory `prefix`; without a prefix there is no slash either.
+fn write_below(prefix: &[u8], below: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(prefix);
+    if !prefix.is_empty() && !prefix.ends_with(b"/") {
+        out.push(b'/');
+    }
+    out.extend_from_slice(below);
+}
+
+/// Whether the rules made a query string that cannot be sent, and that nothing will escape.
+fn is_unsendable(hop: &Hop, passed: Passed, marks: &Marks) -> bool {
+    let no_escape = passed == Passed::Changed { no_escape: true };
+    let is_url = !marks.proxy && !marks.pass_through && absolute(&hop.filename).is_some();
+    hop.has_args && (no_escape || !is_url) && has_blank_or_control(&hop.args)
+}
+
+/// The end that a rule made. What a rule asks for may have an error document, even while the document of
+/// another error is looked for; what it should not have made may not.
+fn end_by_rule(hop: &mut Hop, passed: Passed, status: u16) -> End {
+    hop.status = if let Passed::Failed(status) = passed { status } else { 200 };
+    End::Status(status)
 }
 
 /// The rule with this number through all lists.

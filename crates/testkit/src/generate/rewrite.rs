@@ -221,7 +221,10 @@ impl Maker {
     fn condition(&mut self) -> String {
         if self.may(Area::Expression) && self.one_in(6) {
             let expression = self.expression(2);
-            return format!("RewriteCond expr \"{expression}\"{}\n", self.condition_flags());
+            // After an expression without a regular expression, what `%1` holds in httpd is whatever
+            // lay on the stack.
+            let text = format!("({expression}) && '/a' =~ /(.)(.)/");
+            return format!("RewriteCond expr \"{text}\"{}\n", self.condition_flags());
         }
         let (test, pattern) = match self.rng.u8(0..12) {
             0..3 => {
