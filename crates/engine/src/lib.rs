@@ -54,7 +54,7 @@ pub use serving::{EtagParts, RangeLimit, Serving};
 pub use settings::{Listen, ReadTimeout, Settings};
 pub use site::{Loaded, Site, SourceFile};
 pub use tls::{
-    Tls, TlsCertificate, TlsClient, TlsFault, TlsPart, TlsRevocation, TlsServer, TlsSettings,
-    TlsVariables, TlsVerify, TlsVersions,
+    Tls, TlsBackend, TlsCertificate, TlsClient, TlsFault, TlsPart, TlsRevocation, TlsServer,
+    TlsSettings, TlsVariables, TlsVerify, TlsVersions,
 };
 pub use trace::{Directive, Event, Step};

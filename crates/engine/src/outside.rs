@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::diagnostic::Diagnostic;
 use crate::helper::Database;
-use crate::tls::{TlsFault, TlsServer};
+use crate::tls::{TlsBackend, TlsFault, TlsServer};
 
 /// The world outside, as the engine needs it. The server implements it over the file system; tests
 /// over a table.
@@ -70,6 +70,12 @@ pub trait Outside {
     /// implementation nothing is looked at.
     fn examine_tls(&self, server: &TlsServer) -> Vec<TlsFault> {
         let _ = server;
+        Vec::new()
+    }
+
+    /// The same for TLS to backends.
+    fn examine_backend_tls(&self, backend: &TlsBackend) -> Vec<TlsFault> {
+        let _ = backend;
         Vec::new()
     }
 

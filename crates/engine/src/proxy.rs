@@ -159,6 +159,8 @@ pub struct Proxied<'s> {
     pub to: ProxyTo,
     /// It is a `GET` without content, whatever the client has sent: the document of an error.
     pub as_get: bool,
+    /// The number of the server that sends it there.
+    pub server: usize,
     /// `ProxyPreserveHost`
     pub preserve_host: bool,
     /// `ProxyAddHeaders`

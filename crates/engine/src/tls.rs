@@ -16,6 +16,8 @@ use crate::settings::ReadTimeout;
 pub struct TlsSettings {
     /// By the number of the server; `None` where TLS is off.
     pub servers: Vec<Option<TlsServer>>,
+    /// By the number of the server: how it speaks TLS to backends; `None` where `SSLProxyEngine` is off.
+    pub backends: Vec<Option<TlsBackend>>,
     /// `SSLSessionCache`: the most bytes that sessions may take; `None`: no cache, only tickets.
     pub session_cache_bytes: Option<usize>,
     /// `SSLSessionCacheTimeout`: how long a session can be resumed; default 300 s.
@@ -28,6 +30,7 @@ impl Default for TlsSettings {
     fn default() -> Self {
         TlsSettings {
             servers: Vec::new(),
+            backends: Vec::new(),
             session_cache_bytes: None,
             session_timeout: Duration::from_secs(300),
             handshake_timeout: None,
@@ -70,6 +73,34 @@ impl TlsServer {
         let lists = [&client.authorities, &client.shown, &client.revoked];
         let more = self.chain.iter().chain(&self.ticket_key);
         pairs.chain(lists.into_iter().flatten()).chain(more).map(PathBuf::as_path)
+    }
+}
+
+/// TLS to the servers behind a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsBackend {
+    /// `SSLProxyProtocol`
+    pub versions: TlsVersions,
+    /// `SSLProxyVerify`: whether an authority must vouch for a backend.
+    pub verify: TlsVerify,
+    /// `SSLProxyVerifyDepth`: how many issuers there may be; 1 is a root alone.
+    pub depth: u32,
+    /// `SSLProxyCACertificateFile`, and the files of `SSLProxyCACertificatePath`.
+    pub authorities: Vec<PathBuf>,
+    /// `SSLProxyMachineCertificateFile`: the certificate that backends are shown, and its key.
+    pub own: Option<PathBuf>,
+    /// `SSLProxyCheckPeerName`, where it is said.
+    pub checks_name: Option<bool>,
+    /// `SSLProxyCheckPeerCN`, where it is said.
+    pub checks_common_name: Option<bool>,
+    /// `SSLProxyCheckPeerExpire`
+    pub checks_expiry: bool,
+}
+
+impl TlsBackend {
+    /// All files that it is made of.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        self.authorities.iter().chain(&self.own).map(PathBuf::as_path)
     }
 }
 

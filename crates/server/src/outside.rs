@@ -9,7 +9,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use chrono::Local;
-use milepost_engine::{Database, Diagnostic, FileKind, Outside, Stamp, TlsFault, TlsServer};
+use milepost_engine::{
+    Database, Diagnostic, FileKind, Outside, Stamp, TlsBackend, TlsFault, TlsServer,
+};
 use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::helpers::Helpers;
@@ -78,6 +80,10 @@ impl Outside for FileSystem {
 
     fn examine_tls(&self, server: &TlsServer) -> Vec<TlsFault> {
         tls::examine(server)
+    }
+
+    fn examine_backend_tls(&self, backend: &TlsBackend) -> Vec<TlsFault> {
+        tls::examine_backend(backend)
     }
 
     fn environment(&self, name: &str) -> Option<String> {

@@ -33,11 +33,13 @@ use std::time::Duration;
 use milepost_engine::{Outcome, Proxied, ProxiedAnswer, ProxyTo, Site, Upgrade, Via};
 use milepost_http::request::{RequestHead, Version};
 use milepost_http::response::{self, RequestMethod};
+use rustls::pki_types::ServerName;
 
 use crate::deferred::{Answering, Aside, Ended};
 use crate::error_log::report;
 use crate::limits::PROXY_INTERIM_MAX;
 use crate::respond::Peer;
+use crate::tls::Tls;
 
 use address::Address;
 use balance::Balance;
@@ -47,18 +49,21 @@ use exchange::{Answer, Exchange, Source};
 use head::Outgoing;
 use held::Held;
 use pool::Pool;
+use stream::Secure;
 
 /// What a worker knows of the backends of one configuration.
 pub(crate) struct Proxies {
     site: Arc<Site>,
+    tls: Option<Arc<Tls>>,
     pools: Vec<Rc<Pool>>,
     balances: Vec<Balance>,
 }
 
 impl Proxies {
-    pub(crate) fn new(site: &Arc<Site>) -> Proxies {
+    pub(crate) fn new(site: &Arc<Site>, tls: Option<Arc<Tls>>) -> Proxies {
         Proxies {
             site: Arc::clone(site),
+            tls,
             pools: site.backends().iter().map(Pool::new).collect(),
             balances: site.balancers().iter().map(Balance::new).collect(),
         }
@@ -79,6 +84,8 @@ pub(crate) struct Plan {
     url: Vec<u8>,
     to: ProxyTo,
     as_get: bool,
+    /// The number of the server that sends it there.
+    server: usize,
     preserve_host: bool,
     add_fields: bool,
     via: Via,
@@ -105,6 +112,7 @@ impl Plan {
             url: proxied.url.to_vec(),
             to: proxied.to,
             as_get: proxied.as_get,
+            server: proxied.server,
             preserve_host: proxied.preserve_host,
             add_fields: proxied.add_fields,
             via: proxied.via,
@@ -261,7 +269,8 @@ impl Forward {
             .filter(|_| content.0 == Incoming::None && aside.version == Version::Http11)
             .map(<[u8]>::to_vec);
         loop {
-            let taken = pool.take(address, may_reuse, repeatable, connect).await?;
+            let secure = if address.secure { self.secure(address) } else { None };
+            let taken = pool.take(address, may_reuse, repeatable, connect, secure).await?;
             let reused = taken.reused;
             let (outgoing, source) = match (&self.held, content) {
                 (Some(held), _) => {
@@ -378,6 +387,18 @@ impl Forward {
                 }
             };
         }
+    }
+
+    /// How to speak TLS to the backend; `None` if nothing allows it.
+    fn secure(&self, address: &Address<'_>) -> Option<Secure> {
+        let tls = self.proxies.tls.as_ref()?;
+        let config = tls.to_backends(self.plan.server)?;
+        let sent = head::fields(&self.plan.fields)
+            .find(|(name, _)| self.plan.preserve_host && name.eq_ignore_ascii_case(b"host"))
+            .and_then(|(_, value)| std::str::from_utf8(value).ok())
+            .map(|host| host.rsplit_once(':').map_or(host, |(name, _)| name));
+        let name = ServerName::try_from(sent.unwrap_or(address.host).to_owned()).ok()?;
+        Some(Secure { config, name })
     }
 
     fn count(&self, backend: Option<usize>, bytes: u64) {

@@ -159,7 +159,8 @@ impl SiteResponder {
     fn put_aside(&mut self, head: &RequestHead<'_>, peer: &Peer, work: Work) -> Box<Deferred> {
         let ending = self.ending.get_or_insert_with(|| {
             let ending = SiteResponder::with_logs(Arc::clone(&self.site), self.lines.logs());
-            let ending = SiteResponder { outside: self.outside.again(), ..ending };
+            let outside = self.outside.again();
+            let ending = SiteResponder { outside, tls: self.tls.clone(), ..ending };
             Rc::new(RefCell::new(ending))
         });
         let ending = Rc::clone(ending);
@@ -169,7 +170,10 @@ impl SiteResponder {
 
     /// The backends.
     pub(crate) fn proxies(&mut self) -> Rc<Proxies> {
-        Rc::clone(self.proxies.get_or_insert_with(|| Rc::new(Proxies::new(&self.site))))
+        let tls = &self.tls;
+        let proxies =
+            self.proxies.get_or_insert_with(|| Rc::new(Proxies::new(&self.site, tls.clone())));
+        Rc::clone(proxies)
     }
 
     /// Takes a decision up again that was put aside.

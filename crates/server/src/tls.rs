@@ -11,6 +11,7 @@
 //! Source: httpd 2.4.71 `modules/ssl/ssl_engine_kernel.c`, `init_vhost`, `ssl_find_vhost`;
 //! `mod_ssl.c`, `ssl_init_ssl_connection`.
 
+mod backend;
 mod certificate;
 mod client;
 mod config;
@@ -18,6 +19,7 @@ mod handshake;
 mod name;
 mod pem;
 mod session;
+mod signature;
 mod ticket;
 mod variable;
 
@@ -25,12 +27,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use milepost_engine::{Protocol, Site, TlsFault, TlsServer};
-use rustls::ServerConfig;
 use rustls::server::ClientHello;
+use rustls::{ClientConfig, ServerConfig};
 
 use certificate::Certificates;
 use session::Sessions;
 
+pub(crate) use backend::examine as examine_backend;
 pub(crate) use handshake::serve;
 pub use variable::TlsSession;
 
@@ -39,6 +42,8 @@ pub struct Tls {
     site: Arc<Site>,
     /// By the number of the server.
     hosts: Vec<Option<Arc<Host>>>,
+    /// To backends, by the number of the server.
+    backends: Vec<Option<Arc<ClientConfig>>>,
     sessions: Sessions,
 }
 
@@ -58,6 +63,13 @@ pub struct TlsError {
     message: String,
 }
 
+impl TlsError {
+    fn new(faults: Vec<TlsFault>) -> TlsError {
+        let messages: Vec<_> = faults.into_iter().map(|fault| fault.message).collect();
+        TlsError { message: messages.join("; ") }
+    }
+}
+
 /// What was decided at a client's first words.
 struct Chosen {
     config: Arc<ServerConfig>,
@@ -74,14 +86,16 @@ pub(crate) fn examine(server: &TlsServer) -> Vec<TlsFault> {
 }
 
 impl Tls {
-    /// Reads the certificates and keys of `site`; `None` if no server of it speaks TLS. Sessions of
+    /// Reads the certificates and keys of `site`; `None` if no server of it speaks TLS, to
+    /// clients or to backends. Sessions of
     /// `before` can be resumed with servers that ask the same of their clients.
     ///
     /// # Errors
     /// When a file has become unusable since the site was loaded.
     pub fn new(site: &Arc<Site>, before: Option<&Tls>) -> Result<Option<Tls>, TlsError> {
         let settings = site.settings();
-        if settings.tls.servers.iter().all(Option::is_none) {
+        let is_off = settings.tls.servers.iter().all(Option::is_none);
+        if is_off && settings.tls.backends.iter().all(Option::is_none) {
             return Ok(None);
         }
         let sessions = Sessions::new(&settings.tls, before.map(|before| &before.sessions));
@@ -100,13 +114,23 @@ impl Tls {
                 hosts.push(hosts[same].clone());
                 continue;
             }
-            let built = config::build(server, &sessions).map_err(|faults| {
-                let messages: Vec<_> = faults.into_iter().map(|fault| fault.message).collect();
-                TlsError { message: messages.join("; ") }
-            })?;
+            let built = config::build(server, &sessions).map_err(TlsError::new)?;
             hosts.push(Some(Arc::new(built.into_host(protocols.has(Protocol::H2)))));
         }
-        Ok(Some(Tls { site: Arc::clone(site), hosts, sessions }))
+        let mut backends: Vec<Option<Arc<ClientConfig>>> = Vec::new();
+        for (number, backend) in settings.tls.backends.iter().enumerate() {
+            let before = &settings.tls.backends[..number];
+            backends.push(match before.iter().position(|other| other == backend) {
+                Some(same) => backends[same].clone(),
+                None => backend.as_ref().map(backend::build).transpose().map_err(TlsError::new)?,
+            });
+        }
+        Ok(Some(Tls { site: Arc::clone(site), hosts, backends, sessions }))
+    }
+
+    /// How a server speaks TLS to backends; `None` if it does not.
+    pub(crate) fn to_backends(&self, server: usize) -> Option<Arc<ClientConfig>> {
+        self.backends.get(server).cloned().flatten()
     }
 
     /// Whether connections to `local` are TLS.

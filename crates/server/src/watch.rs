@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use milepost_engine::{
-    Diagnostic, FileKind, LoadOptions, Loaded, Outside, Site, Stamp, TlsFault, TlsServer,
+    Diagnostic, FileKind, LoadOptions, Loaded, Outside, Site, Stamp, TlsBackend, TlsFault,
+    TlsServer,
 };
 
 use crate::outside::FileSystem;
@@ -114,6 +115,11 @@ impl Outside for Noting {
     fn examine_tls(&self, server: &TlsServer) -> Vec<TlsFault> {
         server.files().for_each(|file| self.note(file));
         FileSystem.examine_tls(server)
+    }
+
+    fn examine_backend_tls(&self, backend: &TlsBackend) -> Vec<TlsFault> {
+        backend.files().for_each(|file| self.note(file));
+        FileSystem.examine_backend_tls(backend)
     }
 
     fn environment(&self, name: &str) -> Option<String> {

@@ -11,6 +11,7 @@
 //! `ssl_init_ConfigureServer`; `ssl_engine_kernel.c`, `ssl_server_compatible`.
 
 mod access;
+mod backend;
 mod files;
 mod suites;
 
@@ -19,11 +20,14 @@ use std::path::PathBuf;
 
 use milepost_syntax::{Word, Words};
 
+use backend::BackendDraft;
+
 use super::report::{Finding, show};
 use super::{Builder, Context, Directive};
 use crate::decision::Place;
 use crate::tls::{
-    TlsCertificate, TlsClient, TlsPart, TlsRevocation, TlsServer, TlsVerify, TlsVersions,
+    TlsBackend, TlsCertificate, TlsClient, TlsPart, TlsRevocation, TlsServer, TlsVerify,
+    TlsVersions,
 };
 
 /// The directives that are done here, in lower case.
@@ -95,6 +99,7 @@ pub(super) struct TlsDraft {
     ticket_key: Option<Placed<PathBuf>>,
     stapling: Option<Placed<bool>>,
     strict: Option<bool>,
+    backend: BackendDraft,
     /// A file has been complained about: what depends on it would only repeat that.
     has_bad_file: bool,
 }
@@ -115,7 +120,7 @@ pub(super) enum SniPolicy {
 
 /// Whether this is a directive of mod_ssl that does something here; `lower` is in lower case.
 pub(super) fn is_directive(lower: &[u8]) -> bool {
-    NAMES.contains(&lower)
+    NAMES.contains(&lower) || backend::is_directive(lower)
 }
 
 impl Builder<'_> {
@@ -196,7 +201,11 @@ impl Builder<'_> {
                 }
             }
             b"sslcarevocationcheck" => self.ssl_revocation(directive, server),
-            b"sslprotocol" => self.ssl_protocol(directive, server),
+            b"sslprotocol" => {
+                let versions = self.ssl_versions(directive);
+                let draft = &mut self.servers[server].tls;
+                draft.versions = versions.or(draft.versions);
+            }
             b"sslciphersuite" => self.ssl_cipher_suite(directive, server),
             b"sslhonorcipherorder" => {
                 let on = self.flag(directive);
@@ -204,7 +213,11 @@ impl Builder<'_> {
                 draft.own_order = on.or(draft.own_order);
             }
             b"sslopensslconfcmd" => self.ssl_command(directive, server),
-            b"sslverifyclient" => self.ssl_verify(directive, server),
+            b"sslverifyclient" => {
+                let verify = self.ssl_verify_word(directive);
+                let draft = &mut self.servers[server].tls;
+                draft.verify = verify.or(draft.verify);
+            }
             b"sslverifydepth" => {
                 if let Some(depth) = self.one_number(directive) {
                     self.servers[server].tls.depth = Some(depth);
@@ -249,6 +262,9 @@ impl Builder<'_> {
                     self.report(directive, finding);
                 }
             }
+            lower if backend::is_directive(lower) => {
+                self.backend_tls_directive(lower, directive, server);
+            }
             _ => self.ssl_responder(directive),
         }
     }
@@ -286,13 +302,14 @@ impl Builder<'_> {
         self.servers[server].tls.engine = Some(placed_name(directive, on));
     }
 
-    /// `SSLProtocol [+|-]protocol…`
-    fn ssl_protocol(&mut self, directive: &Directive<'_>, server: usize) {
+    /// `SSLProtocol [+|-]protocol…`, and `SSLProxyProtocol`.
+    fn ssl_versions(&mut self, directive: &Directive<'_>) -> Option<TlsVersions> {
         let words: Vec<_> = Words::new(directive.args).collect();
         if words.is_empty() {
-            let finding = Finding::error("`SSLProtocol` needs a version")
-                .hint("write `SSLProtocol -all +TLSv1.2 +TLSv1.3`");
-            return self.report(directive, finding);
+            let message = format!("{} needs a version", show(directive.name));
+            let finding = Finding::error(message).hint("write `-all +TLSv1.2 +TLSv1.3`");
+            self.report(directive, finding);
+            return None;
         }
         let mut versions = TlsVersions { v12: false, v13: false };
         for word in &words {
@@ -318,7 +335,8 @@ impl Builder<'_> {
                     let message = format!("{} is no version of TLS", show(&word.text));
                     let finding = Finding::error(message)
                         .hint("`all`, `TLSv1.2` or `TLSv1.3`, with `+` or `-`");
-                    return self.report_at(directive, word.at, word.len, finding);
+                    self.report_at(directive, word.at, word.len, finding);
+                    return None;
                 }
             };
             match sign {
@@ -345,10 +363,11 @@ impl Builder<'_> {
         }
         if !versions.v12 && !versions.v13 {
             let finding = Finding::error("this leaves no version of TLS")
-                .hint("write `SSLProtocol -all +TLSv1.2 +TLSv1.3`");
-            return self.report(directive, finding);
+                .hint("write `-all +TLSv1.2 +TLSv1.3`");
+            self.report(directive, finding);
+            return None;
         }
-        self.servers[server].tls.versions = Some(versions);
+        Some(versions)
     }
 
     /// `SSLCipherSuite [SSL|TLSv1.3] list`
@@ -432,23 +451,24 @@ impl Builder<'_> {
         self.servers[server].tls.groups = Some(groups);
     }
 
-    /// `SSLVerifyClient none|optional|require|optional_no_ca`
-    fn ssl_verify(&mut self, directive: &Directive<'_>, server: usize) {
-        let usage = "SSLVerifyClient none|optional|require|optional_no_ca";
-        let Some(words) = self.words(directive, 1, 1, usage) else { return };
+    /// `SSLVerifyClient none|optional|require|optional_no_ca`, and `SSLProxyVerify`.
+    fn ssl_verify_word(&mut self, directive: &Directive<'_>) -> Option<TlsVerify> {
+        let name = String::from_utf8_lossy(directive.name).into_owned();
+        let usage = format!("{name} none|optional|require|optional_no_ca");
+        let words = self.words(directive, 1, 1, &usage)?;
         let verify = match words[0].text.to_ascii_lowercase().as_slice() {
             b"none" | b"off" => TlsVerify::None,
             b"optional" => TlsVerify::Optional,
             b"require" | b"on" => TlsVerify::Require,
             b"optional_no_ca" => TlsVerify::OptionalNoCa,
             _ => {
-                let finding = Finding::error(
-                    "`SSLVerifyClient` is `none`, `optional`, `require` or `optional_no_ca`",
-                );
-                return self.report_at(directive, words[0].at, words[0].len, finding);
+                let message =
+                    format!("`{name}` is `none`, `optional`, `require` or `optional_no_ca`");
+                self.report_at(directive, words[0].at, words[0].len, Finding::error(message));
+                return None;
             }
         };
-        self.servers[server].tls.verify = Some(verify);
+        Some(verify)
     }
 
     /// `SSLCARevocationCheck chain|leaf|none [no_crl_for_cert_ok]`
@@ -531,8 +551,11 @@ impl Builder<'_> {
             self.servers.iter_mut().map(|draft| std::mem::take(&mut draft.tls)).collect();
         let mut examined: Vec<TlsServer> = Vec::new();
         let mut servers = Vec::with_capacity(drafts.len());
+        let mut backends: Vec<Option<TlsBackend>> = Vec::with_capacity(drafts.len());
+        let mut backends_examined = Vec::new();
         for (number, own) in drafts.iter().enumerate() {
             let merged = if number == 0 { own.clone() } else { own.over(&drafts[0]) };
+            backends.push(self.finish_backend_tls(&merged.backend, &mut backends_examined));
             self.servers[number].server.strict_sni = merged.strict == Some(true);
             let Some(engine) = merged.engine.clone().filter(|engine| engine.value) else {
                 servers.push(None);
@@ -563,6 +586,7 @@ impl Builder<'_> {
             servers.push(Some(server));
         }
         self.settings.tls.servers = servers;
+        self.settings.tls.backends = backends;
     }
 
     fn finish_tls_server(&mut self, draft: &TlsDraft, engine: &Placed<bool>) -> Option<TlsServer> {
@@ -686,6 +710,7 @@ impl TlsDraft {
             ticket_key: self.ticket_key.clone().or_else(|| main.ticket_key.clone()),
             stapling: self.stapling.clone().or_else(|| main.stapling.clone()),
             strict: self.strict.or(main.strict),
+            backend: self.backend.over(&main.backend),
             has_bad_file: self.has_bad_file || main.has_bad_file,
         }
     }

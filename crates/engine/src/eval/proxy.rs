@@ -145,12 +145,12 @@ impl Site {
 /// What the server needs to know of a request to another one.
 pub(super) fn proxied<'s>(
     program: &'s Program,
-    server: usize,
+    number: usize,
     work: &'s Work,
     hop: &'s Hop,
     status: u16,
 ) -> Proxied<'s> {
-    let server = &program.servers[server];
+    let server = &program.servers[number];
     let url = hop.filename.strip_prefix(MARK).unwrap_or(&hop.filename);
     let config = hop.config.as_deref().unwrap_or(&server.base);
     let to = if after_scheme(url, b"balancer://").is_some() {
@@ -172,6 +172,7 @@ pub(super) fn proxied<'s>(
         url,
         to,
         as_get: hop.as_get,
+        server: number,
         preserve_host: config.proxy.preserve_host == Some(true),
         add_fields: config.proxy.add_fields != Some(false),
         via: server.proxy.via.unwrap_or_default(),

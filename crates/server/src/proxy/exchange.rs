@@ -93,6 +93,8 @@ impl Fault {
         use super::pool::PoolError;
         match self {
             Fault::Pool(PoolError::Name { .. }) => 502,
+            // As in httpd.
+            Fault::Pool(PoolError::Tls { .. } | PoolError::NoTls { .. }) => 500,
             Fault::Pool(_) | Fault::NoMember | Fault::LatePing { .. } => 503,
             Fault::Content(error) => error.status(),
             Fault::Late { .. } | Fault::LateSending { .. } => 504,
@@ -475,6 +477,7 @@ impl<'x, C: Client> Exchange<'x, C> {
                 Err(error) => return Poll::Ready(Err(error)),
             }
         }
+        ready!(self.taken.stream.poll_flush(context))?;
         Poll::Ready(Ok(moved))
     }
 

@@ -19,7 +19,7 @@ use tokio::task::spawn_local;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::address::Address;
-use super::stream::Stream;
+use super::stream::{Secure, Stream};
 use crate::limits::{
     PROXY_ADDRESS_AGE_MAX, PROXY_IDLE_LOOK, PROXY_IDLE_MAX, PROXY_IDLE_TIMEOUT,
     PROXY_UNREPEATABLE_IDLE_MAX,
@@ -81,8 +81,10 @@ pub(crate) enum PoolError {
     Exhausted { address: String, max: usize },
     #[error("{address} is left alone for {seconds} s more after a failure (retry)")]
     LeftAlone { address: String, seconds: u64 },
-    #[error("backends over TLS are not supported yet")]
-    Secure,
+    #[error("no TLS with {address}: {error}")]
+    Tls { address: String, error: io::Error },
+    #[error("{address} is to be spoken to by TLS, and {reason}")]
+    NoTls { address: String, reason: &'static str },
 }
 
 impl Pool {
@@ -154,16 +156,21 @@ impl Pool {
         may_reuse: bool,
         repeatable: bool,
         connect_timeout: Duration,
+        secure: Option<Secure>,
     ) -> Result<Taken, PoolError> {
-        if address.secure {
-            return Err(PoolError::Secure);
+        if address.secure && (secure.is_none() || address.socket.is_some()) {
+            let reason = match secure {
+                None => "`SSLProxyEngine` is off, or its name is none",
+                Some(_) => "is a Unix socket",
+            };
+            return Err(PoolError::NoTls { address: address.describe(), reason });
         }
         let permit = self.permit(address).await?;
-        if may_reuse && let Some(stream) = self.idle(repeatable) {
+        if may_reuse && let Some(stream) = self.idle(repeatable, secure.as_ref()) {
             return Ok(Taken { stream, reused: true, permit });
         }
         let deadline = Instant::now() + connect_timeout;
-        let connected = timeout_at(deadline, self.connect(address)).await;
+        let connected = timeout_at(deadline, self.connect(address, secure)).await;
         let result = connected.unwrap_or_else(|_| {
             let address = address.describe();
             Err(PoolError::ConnectTimeout { address, seconds: connect_timeout.as_secs_f64() })
@@ -176,6 +183,8 @@ impl Pool {
                 }
                 Ok(Taken { stream, reused: false, permit })
             }
+            // It is there, and another request may please it.
+            Err(error @ PoolError::Tls { .. }) => Err(error),
             Err(error) => {
                 // The address may be another one by now.
                 self.addresses.take();
@@ -203,25 +212,32 @@ impl Pool {
         }
     }
 
-    fn idle(&self, repeatable: bool) -> Option<Stream> {
+    fn idle(&self, repeatable: bool, secure: Option<&Secure>) -> Option<Stream> {
         let mut idle = self.idle.borrow_mut();
         let age_max = if repeatable { self.ttl } else { self.ttl.min(PROXY_UNREPEATABLE_IDLE_MAX) };
         // The latest is last: if it is too old, all are.
         while let Some(last) = idle.pop_if(|last| last.since.elapsed() < age_max) {
-            if last.stream.is_idle() {
+            if last.stream.is_as(secure) && last.stream.is_idle() {
                 return Some(last.stream);
             }
         }
         None
     }
 
-    async fn connect(&self, address: &Address<'_>) -> Result<Stream, PoolError> {
+    async fn connect(
+        &self,
+        address: &Address<'_>,
+        secure: Option<Secure>,
+    ) -> Result<Stream, PoolError> {
         let failed = |error| PoolError::Connect { address: address.describe(), error };
         if let Some(path) = address.socket {
             return Stream::connect_unix(path).await.map_err(failed);
         }
         let addresses = self.addresses(address).await?;
-        Stream::connect(&addresses).await.map_err(failed)
+        let stream = Stream::connect(&addresses).await.map_err(failed)?;
+        let Some(secure) = secure else { return Ok(stream) };
+        let failed = |error| PoolError::Tls { address: address.describe(), error };
+        stream.secure(secure).await.map_err(failed)
     }
 
     async fn addresses(&self, address: &Address<'_>) -> Result<Vec<SocketAddr>, PoolError> {

@@ -19,6 +19,7 @@ use rustls::{
 
 use super::config::fault;
 use super::pem;
+use super::signature::Signatures;
 
 /// Verifies certificates as one server wants it.
 #[derive(Debug)]
@@ -119,7 +120,7 @@ pub(super) fn verifier(
 
 /// A verifier for which nobody is good. It verifies signatures all the same.
 fn nobody(provider: &Arc<CryptoProvider>) -> Option<Arc<dyn ClientCertVerifier>> {
-    Some(Arc::new(Nobody { provider: Arc::clone(provider) }))
+    Some(Arc::new(Nobody { signatures: Signatures::of(provider) }))
 }
 
 fn complaint(part: TlsPart, message: String) -> TlsFault {
@@ -206,7 +207,7 @@ impl ClientCertVerifier for ClientVerifier {
 /// Knows no authority.
 #[derive(Debug)]
 struct Nobody {
-    provider: Arc<CryptoProvider>,
+    signatures: Signatures,
 }
 
 impl ClientCertVerifier for Nobody {
@@ -229,8 +230,7 @@ impl ClientCertVerifier for Nobody {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        rustls::crypto::verify_tls12_signature(message, certificate, signed, algorithms)
+        self.signatures.verify_tls12(message, certificate, signed)
     }
 
     fn verify_tls13_signature(
@@ -239,11 +239,10 @@ impl ClientCertVerifier for Nobody {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        rustls::crypto::verify_tls13_signature(message, certificate, signed, algorithms)
+        self.signatures.verify_tls13(message, certificate, signed)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
+        self.signatures.algorithms().supported_schemes()
     }
 }

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use milepost_engine::{TlsFault, TlsPart, TlsServer};
+use milepost_engine::{TlsFault, TlsPart, TlsServer, TlsVersions};
 use rustls::crypto::{CryptoProvider, SupportedKxGroup, ring};
 use rustls::server::NoServerSessionStorage;
 use rustls::{
@@ -74,7 +74,7 @@ pub(super) fn build(server: &TlsServer, sessions: &Sessions) -> Result<Built, Ve
         }]
     };
     let builder = ServerConfig::builder_with_provider(provider)
-        .with_protocol_versions(&versions(server))
+        .with_protocol_versions(&versions(server.versions))
         .map_err(other)?;
     let builder = match &client {
         Some(client) => builder.with_client_cert_verifier(Arc::clone(client) as _),
@@ -120,8 +120,8 @@ fn unusable(
     })
 }
 
-fn versions(server: &TlsServer) -> Vec<&'static SupportedProtocolVersion> {
-    let all = [(server.versions.v13, &version::TLS13), (server.versions.v12, &version::TLS12)];
+pub(super) fn versions(wanted: TlsVersions) -> Vec<&'static SupportedProtocolVersion> {
+    let all = [(wanted.v13, &version::TLS13), (wanted.v12, &version::TLS12)];
     all.into_iter().filter_map(|(on, version)| on.then_some(version)).collect()
 }
 

@@ -146,12 +146,12 @@ impl TlsVariables for TlsSession {
     }
 }
 
-fn parse(der: &CertificateDer<'_>) -> Option<Box<Certificate>> {
+pub(super) fn parse(der: &CertificateDer<'_>) -> Option<Box<Certificate>> {
     Certificate::from_der(der).ok().map(Box::new)
 }
 
 /// A variable of a certificate, by the end of its name.
-fn of_certificate(certificate: &Certificate, variable: &str) -> Option<String> {
+pub(super) fn of_certificate(certificate: &Certificate, variable: &str) -> Option<String> {
     let tbs = certificate.tbs_certificate();
     match variable {
         "M_VERSION" => Some((tbs.version() as u8 + 1).to_string()),

@@ -3,6 +3,7 @@
 
 mod content;
 mod support;
+mod tls;
 
 use std::fmt::Write as _;
 use std::io::{Read, Write};

@@ -6,8 +6,8 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
 
-use milepost_engine::{Listen, LoadOptions, Lookup, Site};
-use milepost_server::{FileSystem, Running, Server, SiteResponder};
+use milepost_engine::{Listen, LoadOptions, Loaded, Lookup, Site};
+use milepost_server::{FileSystem, Running, Server, SiteResponder, Tls};
 use milepost_testkit::directory::Directory;
 use milepost_testkit::httpd::{self, Httpd, Program};
 
@@ -26,6 +26,15 @@ impl Both {
     /// Starts both in `directory`, with a document `local.txt`. `@ROOT@` in the configuration is the
     /// directory.
     pub(crate) fn start(directory: &Directory, configuration: &str) -> Both {
+        Both::start_with(directory, configuration, &[])
+    }
+
+    /// The same, where httpd has more modules.
+    pub(crate) fn start_with(
+        directory: &Directory,
+        configuration: &str,
+        more: &[&'static str],
+    ) -> Both {
         let root = directory.path();
         std::fs::create_dir_all(root.join("htdocs/dir")).unwrap();
         std::fs::write(root.join("htdocs/local.txt"), LOCAL).unwrap();
@@ -35,13 +44,9 @@ impl Both {
             root.display(),
             configuration.replace("@ROOT@", root.to_str().unwrap())
         );
-        let program = Program::find().unwrap().with_modules(&[
-            "proxy",
-            "proxy_http",
-            "slotmem_shm",
-            "proxy_balancer",
-            "lbmethod_byrequests",
-        ]);
+        let modules =
+            ["proxy", "proxy_http", "slotmem_shm", "proxy_balancer", "lbmethod_byrequests"];
+        let program = Program::find().unwrap().with_modules(&[&modules, more].concat());
         let port = httpd::free_port().unwrap();
         let conf = root.join("httpd.conf");
         let mut text = program.process_directives(root);
@@ -59,8 +64,8 @@ impl Both {
     }
 }
 
-/// Starts milepost in this process.
-fn start(root: &Path, text: &str) -> (SocketAddr, Running) {
+/// Loads a configuration as `milepost.conf` of `root`.
+pub(crate) fn load(root: &Path, text: &str) -> Loaded {
     std::fs::write(root.join("milepost.conf"), text).unwrap();
     let options = LoadOptions {
         server_root: root.to_owned(),
@@ -70,7 +75,12 @@ fn start(root: &Path, text: &str) -> (SocketAddr, Running) {
         after: Vec::new(),
         lookup: Lookup::Index,
     };
-    let loaded = Site::load(&options, &FileSystem);
+    Site::load(&options, &FileSystem)
+}
+
+/// Starts milepost in this process.
+fn start(root: &Path, text: &str) -> (SocketAddr, Running) {
+    let loaded = load(root, text);
     let site = Arc::new(loaded.site.unwrap_or_else(|| panic!("{:?}", loaded.diagnostics)));
     let mut settings = site.settings().clone();
     settings.listens = vec![Listen {
@@ -80,5 +90,7 @@ fn start(root: &Path, text: &str) -> (SocketAddr, Running) {
     }];
     let server = Server::bind(&settings, NonZeroUsize::MIN).unwrap();
     let address = server.addresses()[0];
-    (address, server.start(move || SiteResponder::new(Arc::clone(&site))).unwrap())
+    let tls = Tls::new(&site, None).unwrap().map(Arc::new);
+    let responder = move || SiteResponder::new(Arc::clone(&site)).with_tls(tls.clone());
+    (address, server.start(responder).unwrap())
 }

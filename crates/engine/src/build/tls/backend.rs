@@ -1,0 +1,155 @@
+//! The directives of mod_ssl for connections to servers behind this one: `SSLProxyEngine` and its relatives.
+//!
+//! Source: httpd 2.4.71 `modules/ssl/ssl_engine_config.c`, `ssl_cmd_SSLProxyEngine` and below;
+//! `ssl_engine_io.c`, `ssl_io_filter_handshake`.
+
+use std::path::PathBuf;
+
+use super::super::report::Finding;
+use super::super::{Builder, Directive};
+use super::{Placed, add, placed_name};
+use crate::tls::{TlsBackend, TlsFault, TlsPart, TlsVerify, TlsVersions};
+
+/// The directives that are done here, in lower case.
+const NAMES: &[&[u8]] = &[
+    b"sslproxycacertificatefile",
+    b"sslproxycacertificatepath",
+    b"sslproxycheckpeercn",
+    b"sslproxycheckpeerexpire",
+    b"sslproxycheckpeername",
+    b"sslproxyengine",
+    b"sslproxymachinecertificatefile",
+    b"sslproxyprotocol",
+    b"sslproxyverify",
+    b"sslproxyverifydepth",
+];
+
+/// TLS to backends while its directives are read.
+#[derive(Debug, Clone, Default)]
+pub(super) struct BackendDraft {
+    engine: Option<Placed<bool>>,
+    versions: Option<TlsVersions>,
+    verify: Option<TlsVerify>,
+    depth: Option<u32>,
+    authorities: Option<Placed<Vec<PathBuf>>>,
+    own: Option<Placed<PathBuf>>,
+    checks_name: Option<bool>,
+    checks_common_name: Option<bool>,
+    checks_expiry: Option<bool>,
+}
+
+pub(super) fn is_directive(lower: &[u8]) -> bool {
+    NAMES.contains(&lower)
+}
+
+impl Builder<'_> {
+    /// Runs a directive that [`is_directive`].
+    pub(super) fn backend_tls_directive(
+        &mut self,
+        lower: &[u8],
+        directive: &Directive<'_>,
+        server: usize,
+    ) {
+        match lower {
+            b"sslproxyprotocol" => {
+                let versions = self.ssl_versions(directive);
+                self.backend_draft(server, |draft| draft.versions = versions.or(draft.versions));
+            }
+            b"sslproxyverify" => {
+                let verify = self.ssl_verify_word(directive);
+                self.backend_draft(server, |draft| draft.verify = verify.or(draft.verify));
+            }
+            b"sslproxyverifydepth" => {
+                let depth = self.one_number(directive);
+                self.backend_draft(server, |draft| draft.depth = depth.or(draft.depth));
+            }
+            b"sslproxycacertificatefile" => self.ssl_file(directive, server, |draft, file| {
+                add(&mut draft.backend.authorities, file.map(|file| vec![file]));
+            }),
+            b"sslproxycacertificatepath" => {
+                if let Some(files) = self.ssl_path(directive, false) {
+                    self.backend_draft(server, |draft| add(&mut draft.authorities, files));
+                }
+            }
+            b"sslproxymachinecertificatefile" => {
+                self.ssl_file(directive, server, |draft, file| draft.backend.own = Some(file));
+            }
+            _ => {
+                let Some(on) = self.flag(directive) else { return };
+                self.backend_draft(server, |draft| match lower {
+                    b"sslproxyengine" => draft.engine = Some(placed_name(directive, on)),
+                    b"sslproxycheckpeername" => draft.checks_name = Some(on),
+                    b"sslproxycheckpeercn" => draft.checks_common_name = Some(on),
+                    _ => draft.checks_expiry = Some(on),
+                });
+            }
+        }
+    }
+
+    fn backend_draft(&mut self, server: usize, change: impl FnOnce(&mut BackendDraft)) {
+        change(&mut self.servers[server].tls.backend);
+    }
+
+    /// Puts together what a server says, and has its files looked at if they are not among `examined`.
+    pub(super) fn finish_backend_tls(
+        &mut self,
+        draft: &BackendDraft,
+        examined: &mut Vec<TlsBackend>,
+    ) -> Option<TlsBackend> {
+        let engine = draft.engine.as_ref().filter(|engine| engine.value)?;
+        let verify = draft.verify.unwrap_or(TlsVerify::None);
+        if draft.authorities.is_none() && matches!(verify, TlsVerify::Optional | TlsVerify::Require)
+        {
+            let finding =
+                Finding::warning("backends are verified, and no authority is known: all fail")
+                    .hint("name those that are trusted with `SSLProxyCACertificateFile`");
+            self.report_place(engine.place, engine.len, finding);
+        }
+        let backend = TlsBackend {
+            versions: draft.versions.unwrap_or(TlsVersions { v12: true, v13: true }),
+            verify,
+            depth: draft.depth.unwrap_or(1),
+            authorities: draft.authorities.as_ref().map_or_else(Vec::new, |all| all.value.clone()),
+            own: draft.own.as_ref().map(|own| own.value.clone()),
+            checks_name: draft.checks_name,
+            checks_common_name: draft.checks_common_name,
+            checks_expiry: draft.checks_expiry != Some(false),
+        };
+        if !examined.contains(&backend) {
+            for TlsFault { part, message, hint, .. } in self.outside.examine_backend_tls(&backend) {
+                let (place, len) = match (part, &draft.authorities, &draft.own) {
+                    (TlsPart::Authorities, Some(all), _) => (all.place, all.len),
+                    (TlsPart::Certificate(_) | TlsPart::Key(_), _, Some(own)) => {
+                        (own.place, own.len)
+                    }
+                    _ => (engine.place, engine.len),
+                };
+                let finding = Finding::error(message);
+                let finding = match hint {
+                    Some(hint) => finding.hint(hint),
+                    None => finding,
+                };
+                self.report_place(place, len, finding);
+            }
+            examined.push(backend.clone());
+        }
+        Some(backend)
+    }
+}
+
+impl BackendDraft {
+    /// What a virtual host says, and the main server where it says nothing.
+    pub(super) fn over(&self, main: &BackendDraft) -> BackendDraft {
+        BackendDraft {
+            engine: self.engine.clone().or_else(|| main.engine.clone()),
+            versions: self.versions.or(main.versions),
+            verify: self.verify.or(main.verify),
+            depth: self.depth.or(main.depth),
+            authorities: self.authorities.clone().or_else(|| main.authorities.clone()),
+            own: self.own.clone().or_else(|| main.own.clone()),
+            checks_name: self.checks_name.or(main.checks_name),
+            checks_common_name: self.checks_common_name.or(main.checks_common_name),
+            checks_expiry: self.checks_expiry.or(main.checks_expiry),
+        }
+    }
+}
