@@ -25,7 +25,7 @@ MILEPOST := $(TARGET)/release/milepost
 # Results say which commit they are from.
 export MILEPOST_COMMIT ?= $(shell git describe --always --dirty 2>/dev/null)
 
-.PHONY: help demo test lint bench bench-load bench-loading bench-truth bench-server fuzz conformance install deb clean
+.PHONY: help demo test lint bench bench-load bench-loading bench-truth bench-server bench-tls fuzz conformance install deb clean
 .PHONY: release manual
 
 help: ## List the tasks
@@ -54,6 +54,9 @@ bench-server: release ## What a request costs here and on nginx, Apache, HAProxy
 	$(CARGO) build --locked --release -p milepost-server --example null
 	$(CARGO) run --locked --release -p milepost-lab --example bench_server -- \
 		$(MILEPOST) $(TARGET)/release/examples/null $(ROUNDS)
+
+bench-tls: release ## What handshakes cost, of the server beside nginx and of the client beside openssl s_time
+	scripts/bench-tls.sh $(MILEPOST)
 
 bench-load: ## Hold the load generator against wrk, h2load and oha, one thread each (some ten minutes)
 	$(CARGO) run --locked --release -p milepost-load --example bench_load

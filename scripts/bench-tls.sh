@@ -1,7 +1,11 @@
 #!/usr/bin/env bash
-# What TLS and HTTP/2 cost: milepost beside nginx, one worker each, the same ECDSA certificate. Prints
-# full and resumed handshakes, and requests, per second of the server's CPU time (from /proc, so that the
-# client's share does not count), one line for each round. Needs nginx, openssl, h2load.
+# What TLS and HTTP/2 cost, one line for each round, the same ECDSA certificate everywhere. Needs nginx,
+# openssl, h2load.
+# Servers: milepost beside nginx, one worker each; full and resumed handshakes, and requests, per second of
+# the server's CPU time (from /proc, so that the client's share does not count).
+# Clients: `milepost load` beside `openssl s_time`, against that nginx; full handshakes per second of the
+# client's CPU time. Both verify the server's signature; milepost also sends a request with each and checks
+# the answer.
 # Usage: scripts/bench-tls.sh [MILEPOST] [ROUNDS]
 set -euo pipefail
 PATH=$PATH:/usr/sbin:/sbin
@@ -69,6 +73,10 @@ sleep 1
 # CPU time of a process in hundredths of a second.
 cpu() { awk '{ print $14 + $15 }' "/proc/$1/stat"; }
 
+# What `time` said last, user and system together, in hundredths of a second.
+TIMEFORMAT='%U %S'
+spent() { awk 'END { printf "%.0f", 100 * ($1 + $2) }' "$work/time"; }
+
 # Prints what one run did per CPU second: name, number, CPU before, CPU after.
 say() { awk -v name="$1" -v n="$2" -v t="$(($4 - $3))" 'BEGIN { printf "%-34s %9.0f\n", name, 100 * n / t }'; }
 
@@ -91,5 +99,17 @@ for _ in $(seq "$rounds"); do
                 sed -n 's/^status codes: .* \([0-9]*\) 3xx.*/\1/p')
             say "$name $kind requests" "$right" "$before" "$(cpu "${!pid}")"
         done
+    done
+
+    for version in 1_2 1_3; do
+        { time timeout 30 openssl s_time -connect "127.0.0.1:$port_nginx" -new "-tls$version" \
+            -time "$seconds" >"$work/out" 2>/dev/null; } 2>"$work/time"
+        count=$(sed -n 's/^\([0-9]*\) connections in [0-9]* real.*/\1/p' "$work/out")
+        say "openssl s_time tls$version" "$count" 0 "$(spent)"
+        { time "$milepost" load -c 1 -d "${seconds}s" --no-keep-alive --insecure --tls-resume off \
+            --tls-min "${version/_/.}" --tls-max "${version/_/.}" --json --expect-status 301 \
+            "https://127.0.0.1:$port_nginx/a" >"$work/out" 2>/dev/null; } 2>"$work/time"
+        count=$(grep -o '"full_handshakes": *[0-9]*' "$work/out" | grep -o '[0-9]*$')
+        say "milepost load tls$version" "$count" 0 "$(spent)"
     done
 done
