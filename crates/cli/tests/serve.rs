@@ -273,6 +273,69 @@ fn logs_are_opened_anew_by_a_signal() {
 }
 
 #[test]
+fn the_error_log_has_what_mod_rewrite_does_and_json_is_a_format() {
+    let directory = directory();
+    let address = free_address();
+    let file = |name: &str| Path::join(directory.path(), name);
+    let configuration = format!(
+        "Listen {address}\nErrorLog errors\nCustomLog access.json json\nLogLevel warn rewrite:trace4\n\
+         RewriteEngine On\nRewriteCond %{{HTTP_USER_AGENT}} \"old (.*)\" [NC]\n\
+         RewriteRule ^/a/(.*)$ http://b.example/$1 [R=301,L]\n\
+         <VirtualHost *>\nServerName quiet.example\nLogLevel warn\nRewriteEngine On\n\
+         RewriteRule ^ - [G]\n</VirtualHost>\n\
+         <VirtualHost *>\nServerName loud.example\nRewriteEngine On\nRewriteOptions Inherit\n</VirtualHost>\n"
+    );
+    write(&directory, "httpd.conf", &configuration);
+    let mut server = Server::start(&["-d", path(&directory), "-f", "httpd.conf"]);
+    for (host, agent) in [("loud", "Old \\\"x"), ("loud", "new"), ("quiet", "x")] {
+        let mut stream = TcpStream::connect(address).expect("connects");
+        let head =
+            format!("GET /a/b?c HTTP/1.1\r\nHost: {host}.example\r\nUser-Agent: {agent}\r\n");
+        stream.write_all(format!("{head}Connection: close\r\n\r\n").as_bytes()).expect("sent");
+        stream.read_to_string(&mut String::new()).expect("answered");
+    }
+    server.signal("TERM");
+    assert_eq!(server.end().code(), Some(0));
+    let errors = fs::read_to_string(file("errors")).expect("a log");
+    let rewriting: Vec<&str> =
+        errors.lines().filter_map(|line| line.split_once("[rewrite:")).map(|it| it.1).collect();
+    let conf = file("httpd.conf").display().to_string();
+    // Without process and port, which nobody knows before.
+    let told: Vec<String> = rewriting
+        .iter()
+        .map(|line| {
+            let (level, rest) = line.split_once(']').expect("a level");
+            let (_, what) = rest.split_once("[loud.example] ").expect("a host");
+            format!("{level} {}", what.replace(&conf, "CONF"))
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "trace2 init rewrite engine with requested uri /a/b",
+            "trace3 applying pattern '^/a/(.*)$' to uri '/a/b' (CONF:7)",
+            "trace4 RewriteCond: input='Old \\\\\\\"x' pattern='old (.*)' => matched (CONF:6)",
+            "trace2 rewrite '/a/b' -> 'http://b.example/b' (CONF:7)",
+            "trace1 redirect to http://b.example/b?c [REDIRECT/301] (CONF:7)",
+            "trace2 init rewrite engine with requested uri /a/b",
+            "trace3 applying pattern '^/a/(.*)$' to uri '/a/b' (CONF:7)",
+            "trace4 RewriteCond: input='new' pattern='old (.*)' => not-matched (CONF:6)",
+        ]
+    );
+    let access = fs::read_to_string(file("access.json")).expect("a log");
+    let lines: Vec<serde_json::Value> =
+        access.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let statuses: Vec<_> = lines.iter().map(|line| line["status"].as_u64()).collect();
+    assert_eq!(statuses, [Some(301), Some(404), Some(410)]);
+    assert_eq!(lines[0]["location"], "http://b.example/b?c");
+    assert_eq!(lines[0]["rule"], format!("{conf}:7"));
+    assert_eq!(lines[0]["user_agent"], "Old \\\"x");
+    assert_eq!(lines[2]["target"], "/a/b?c");
+    assert_eq!(lines[2]["server"], "quiet.example");
+    assert_eq!(lines[2]["location"], serde_json::Value::Null);
+}
+
+#[test]
 fn the_pid_file_holds_the_process_while_it_serves() {
     let directory = directory();
     let address = free_address();

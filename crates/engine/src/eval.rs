@@ -52,6 +52,7 @@ use self::conclude::{Answer, Why};
 use crate::decision::{Decision, Outcome, Place, Rule};
 use crate::expr::Capture;
 use crate::index::Candidates;
+use crate::log::LogExpression;
 use crate::outside::{FileKind, Outside};
 use crate::pool::Pool;
 use crate::program::{DirConfig, Naming, Program, RewriteDir, Server};
@@ -379,6 +380,27 @@ fn go_on<'s>(
         scratch.keep(has_first, redirects, rule.as_ref());
     }
     decision(program, number, &mut scratch.work, &scratch.hop, answer, rule)
+}
+
+/// Asks an expression about the request that `scratch` has decided.
+pub(crate) fn log_wants(
+    program: &Program,
+    expression: &LogExpression,
+    request: &Request<'_>,
+    outside: &dyn Outside,
+    scratch: &mut Scratch,
+    status: u16,
+) -> bool {
+    let mut holds = false;
+    go_on(program, request, outside, scratch, |run, hop| {
+        hop.status = status;
+        if (300..400).contains(&status) && hop.fields.get(b"Location").is_none() {
+            hop.fields.set(b"Location", &run.work.answer);
+        }
+        holds = run.holds(&expression.0, hop, &mut Capture::default());
+        Answer::Status(status)
+    });
+    holds
 }
 
 /// What the answer looks like from outside.

@@ -39,8 +39,8 @@ pub use eval::{Logged, ProxiedAnswer, Scratch, Suspended};
 pub use helper::{Database, Driver, MapProgram};
 pub use index::Lookup;
 pub use log::{
-    Log, LogCondition, LogFormat, LogItem, LogPort, LogSettings, LogTarget, LogTime, LogTraffic,
-    LogUnit, LogWhat,
+    Log, LogCondition, LogExpression, LogFormat, LogItem, LogPort, LogSettings, LogTarget, LogTime,
+    LogTraffic, LogUnit, LogWhat,
 };
 pub use outside::{FileKind, Outside, Stamp};
 pub use protocol::{Protocol, Protocols};
@@ -57,4 +57,4 @@ pub use tls::{
     Tls, TlsBackend, TlsCertificate, TlsClient, TlsFault, TlsPart, TlsRevocation, TlsServer,
     TlsSettings, TlsVariables, TlsVerify, TlsVersions,
 };
-pub use trace::{Directive, Event, Step};
+pub use trace::{Directive, Event, RewriteNote, Step, rewrite_notes};

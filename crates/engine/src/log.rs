@@ -6,11 +6,20 @@
 //! Source: httpd 2.4.71 `modules/loggers/mod_log_config.c`, `parse_log_item`, `log_pre_config`,
 //! `config_log_transaction`.
 
+mod level;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
+pub(crate) use level::LogLevels;
+
+use crate::expr::Condition;
+
 /// The format of httpd's common log, for `TransferLog` where no `LogFormat` has set another.
 const COMMON: &[u8] = b"%h %l %u %t \"%r\" %>s %b";
+
+/// The format that needs no `LogFormat`.
+const JSON: &[u8] = b"json";
 
 /// The note that holds the place of the directive that answered: `%{milepost-rule}n`.
 const RULE_NOTE: &[u8] = b"milepost-rule";
@@ -22,6 +31,7 @@ pub struct LogSettings {
     pub(crate) logs: Vec<LogDraft>,
     /// `ErrorLog` of the main server; `None`: stderr.
     pub error: Option<LogTarget>,
+    pub(crate) levels: LogLevels,
 }
 
 /// A `LogFormat`.
@@ -60,7 +70,7 @@ pub struct Log {
     pub target: LogTarget,
     /// What stands in them.
     pub format: Arc<LogFormat>,
-    /// `env=`: which requests are logged.
+    /// Which requests are logged; `None`: all of them.
     pub condition: Option<LogCondition>,
 }
 
@@ -71,16 +81,35 @@ pub enum LogTarget {
     File(PathBuf),
     /// A program that reads the log; for the shell.
     Program(String),
+    /// The error log.
+    Errors,
 }
 
-/// `env=NAME` and `env=!NAME`.
+/// Which requests are logged.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LogCondition {
-    /// The variable.
-    pub name: Box<[u8]>,
-    /// Whether it must be set, or must not be.
-    pub set: bool,
+pub enum LogCondition {
+    /// `env=NAME` and `env=!NAME`
+    Variable {
+        /// The variable.
+        name: Box<[u8]>,
+        /// Whether it must be set, or must not be.
+        set: bool,
+    },
+    /// `expr=EXPRESSION`; [`crate::Site::log_wants`] asks it.
+    Expression(LogExpression),
 }
+
+/// An expression over a request and its answer.
+#[derive(Debug, Clone)]
+pub struct LogExpression(pub(crate) Arc<Condition>);
+
+impl PartialEq for LogExpression {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for LogExpression {}
 
 /// The items of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -153,6 +182,8 @@ pub enum LogWhat {
     RequestedName,
     /// `%X`: `+` if the connection goes on, `-` if not.
     Connection,
+    /// `json` in the place of a format: everything, as one object.
+    Json,
     /// What there is none of: `%l`, `%u`, `%L`, other notes, trailers. Written as `-`.
     Nothing,
 }
@@ -217,6 +248,16 @@ impl LogSettings {
         .collect()
     }
 
+    /// How much of mod_rewrite a server writes to the error log: 1 to 8 for `trace1` to `trace8`, or 0.
+    pub fn rewrite_level(&self, server: usize) -> u8 {
+        self.levels.rewrite(server)
+    }
+
+    /// Whether any server writes anything of mod_rewrite to the error log.
+    pub fn traces_rewriting(&self) -> bool {
+        self.levels.any_rewrite()
+    }
+
     /// Whether there is an access log.
     pub fn is_empty(&self) -> bool {
         self.logs.is_empty()
@@ -239,6 +280,7 @@ impl LogSettings {
             self.formats.iter().rev().find(of_server).map(|format| Arc::clone(&format.format))
         };
         find(log.server).or_else(|| find(0)).unwrap_or_else(|| match &log.format {
+            FormatChoice::Text(name, _) if **name == *JSON => Arc::new(LogFormat::json()),
             FormatChoice::Text(_, format) => Arc::clone(format),
             FormatChoice::Default => Arc::new(LogFormat::common()),
         })
@@ -248,6 +290,12 @@ impl LogSettings {
 impl LogFormat {
     fn common() -> LogFormat {
         LogFormat::parse(COMMON).unwrap_or(LogFormat { items: Vec::new() })
+    }
+
+    fn json() -> LogFormat {
+        let end = LogWhat::Text((*b"\n").into());
+        let items = [LogWhat::Json, end].map(|what| LogItem { what, statuses: None });
+        LogFormat { items: items.into() }
     }
 
     /// Takes a format apart.

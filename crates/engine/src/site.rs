@@ -11,6 +11,7 @@ use crate::diagnostic::Diagnostic;
 use crate::eval::{self, Scratch};
 use crate::helper::{Database, MapProgram};
 use crate::lint;
+use crate::log::LogExpression;
 use crate::outside::Outside;
 use crate::program::Program;
 use crate::proxy::{Backend, Balancer};
@@ -124,5 +125,17 @@ impl Site {
         scratch: &'s mut Scratch,
     ) -> Decision<'s> {
         eval::decide(&self.program, request, outside, scratch)
+    }
+
+    /// Whether a log wants the request that `scratch` has decided, and that was answered with `status`.
+    pub fn log_wants(
+        &self,
+        expression: &LogExpression,
+        request: &Request<'_>,
+        outside: &dyn Outside,
+        scratch: &mut Scratch,
+        status: u16,
+    ) -> bool {
+        eval::log_wants(&self.program, expression, request, outside, scratch, status)
     }
 }

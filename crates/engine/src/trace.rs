@@ -3,7 +3,11 @@
 //! The steps are noted by the evaluator itself while it decides, so they are what happened and not a
 //! second opinion. Without a trace nothing is noted, and a decision costs one branch a step.
 
+mod rewriting;
+
 use std::path::PathBuf;
+
+pub use rewriting::{RewriteNote, rewrite_notes};
 
 /// One step of a decision.
 #[derive(Debug, Clone, PartialEq, Eq)]

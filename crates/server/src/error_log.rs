@@ -31,6 +31,7 @@ impl ErrorLog {
             LogTarget::File(path) => {
                 OwnedFd::from(File::options().append(true).create(true).open(path)?)
             }
+            LogTarget::Errors => rustix::io::dup(rustix::stdio::stderr())?,
             LogTarget::Program(program) => {
                 let mut command = Command::new("/bin/sh");
                 command.arg("-c").arg(format!("exec {program}")).stdin(Stdio::piped());
@@ -53,12 +54,17 @@ impl ErrorLog {
     }
 }
 
+/// What every line of the log begins with: the time, and what is given.
+pub(crate) fn begin_line(module_and_level: &str) -> String {
+    let time = Local::now().format("%a %b %d %H:%M:%S%.6f %Y");
+    format!("[{time}] {module_and_level}[pid {}] ", std::process::id())
+}
+
 /// Tells whoever runs the server.
 #[allow(clippy::print_stderr, reason = "the error log is stderr")]
 pub fn report(message: &str) {
     if IS_LOG.load(Ordering::Relaxed) {
-        let time = Local::now().format("%a %b %d %H:%M:%S%.6f %Y");
-        eprintln!("[{time}] [pid {}] {message}", std::process::id());
+        eprintln!("{}{message}", begin_line(""));
     } else {
         eprintln!("milepost: {message}");
     }

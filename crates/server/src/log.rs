@@ -13,7 +13,9 @@
 //!
 //! Source: httpd 2.4.71 `modules/loggers/mod_log_config.c`.
 
+mod json;
 mod line;
+mod rewriting;
 mod sink;
 #[cfg(test)]
 mod tests;
@@ -23,10 +25,11 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 
-use milepost_engine::{Log, LogSettings, LogTarget, LogWhat};
+use milepost_engine::{Log, LogCondition, LogExpression, LogSettings, LogTarget, LogWhat};
 
 use line::Writer;
 pub(crate) use line::{Exchange, Lines};
+use rewriting::Rewriting;
 use sink::{Bell, Destination, Sink};
 
 use crate::limits::{LOG_CLOSE_GRACE, LOG_PAUSE};
@@ -37,6 +40,8 @@ pub struct Logs {
     /// The logs of each server; those of the first also for servers beyond the last.
     servers: Vec<Vec<OpenLog>>,
     bell: Arc<Bell>,
+    /// What is told of mod_rewrite.
+    rewriting: Option<Rewriting>,
     /// Open files, for a reload that may not open them again.
     files: Vec<(LogTarget, File)>,
     /// What the writer will write to, until it is started.
@@ -68,12 +73,15 @@ impl Logs {
     /// When a file or a program cannot be opened.
     pub fn open(settings: &LogSettings, before: Option<&Logs>) -> Result<Logs, LogError> {
         let mut logs = Logs::default();
-        if settings.is_empty() {
-            return Ok(logs);
-        }
         let mut sinks: Vec<Arc<Sink>> = Vec::new();
         let mut destinations = Vec::new();
-        for server in 0..settings.servers().max(1) {
+        if settings.traces_rewriting() {
+            let sink = Arc::new(Sink::new(LogTarget::Errors, Arc::clone(&logs.bell)));
+            destinations.push((Arc::clone(&sink), Destination::Errors));
+            logs.rewriting = Some(Rewriting::new(settings.clone(), sink));
+        }
+        let servers = if settings.is_empty() { 0 } else { settings.servers().max(1) };
+        for server in 0..servers {
             let mut open = Vec::new();
             for log in settings.of_server(server) {
                 let known = sinks.iter().find(|sink| *sink.target() == log.target);
@@ -153,10 +161,25 @@ impl Logs {
         }
     }
 
+    /// The expressions that choose what the logs of a server have, in their order.
+    pub(crate) fn expressions(&self, server: usize) -> impl Iterator<Item = &LogExpression> {
+        self.of_server(server).iter().filter_map(|open| match &open.log.condition {
+            Some(LogCondition::Expression(expression)) => Some(expression),
+            _ => None,
+        })
+    }
+
+    /// What mod_rewrite is asked to tell, if it is asked.
+    pub(crate) fn rewriting(&self) -> Option<&Rewriting> {
+        self.rewriting.as_ref()
+    }
+
     /// Whether a log shows the directive that answered.
     fn wants_rule(&self) -> bool {
         let formats = self.servers.iter().flatten().map(|open| &open.log.format);
-        formats.flat_map(|format| &format.items).any(|item| item.what == LogWhat::Rule)
+        formats
+            .flat_map(|format| &format.items)
+            .any(|item| matches!(item.what, LogWhat::Rule | LogWhat::Json))
     }
 
     fn of_server(&self, server: usize) -> &[OpenLog] {
@@ -202,6 +225,7 @@ fn name(target: &LogTarget) -> String {
     match target {
         LogTarget::File(path) => path.display().to_string(),
         LogTarget::Program(program) => format!("|{program}"),
+        LogTarget::Errors => "of errors".to_owned(),
     }
 }
 
@@ -210,11 +234,16 @@ impl Lines {
     pub(crate) fn log(&mut self, exchange: &Exchange<'_>) {
         let server = exchange.logged.map_or(0, |logged| logged.server());
         let logs = Arc::clone(&self.logs);
+        let mut unwanted = exchange.unwanted.iter();
         for OpenLog { log, sink } in logs.of_server(server) {
-            let wanted = log.condition.as_ref().is_none_or(|condition| {
-                let set = exchange.logged.is_some_and(|it| it.variable(&condition.name).is_some());
-                set == condition.set
-            });
+            let wanted = match &log.condition {
+                None => true,
+                Some(LogCondition::Variable { name, set }) => {
+                    exchange.logged.is_some_and(|it| it.variable(name).is_some()) == *set
+                }
+                // A request that could not be read has not been asked about.
+                Some(LogCondition::Expression(_)) => !unwanted.next().is_some_and(|it| *it),
+            };
             if wanted {
                 self.buffer.clear();
                 Writer::new(exchange, &mut self.buffer, &mut self.stamps).write(&log.format);

@@ -97,6 +97,10 @@ impl SiteResponder {
 impl Respond for SiteResponder {
     fn respond(&mut self, head: &RequestHead<'_>, peer: &Peer, reply: &mut Reply) {
         self.outside.forget();
+        let is_traced = self.lines.traces_rewriting();
+        if is_traced {
+            self.scratch.start_trace();
+        }
         let fields = HeadFields(head.fields);
         let decision =
             self.site.decide(&request(head, &fields, peer), &self.outside, &mut self.scratch);
@@ -108,10 +112,20 @@ impl Respond for SiteResponder {
         }
         if let Some(plan) = proxy::plan(&decision.outcome, head, peer) {
             let forward = Forward::new(&self.proxies(), plan);
+            if is_traced {
+                self.log_rewriting(None, peer);
+            }
             return reply.defer(self.put_aside(head, peer, Work::Backend(forward)));
         }
         let is_error = is_decided_error(&decision);
         fill(&decision, head, &mut self.files, &self.outside, reply);
+        if is_traced {
+            let redirect = match decision.outcome {
+                Outcome::Redirect { status, location } => Some((status, location.to_vec())),
+                _ => None,
+            };
+            self.log_rewriting(redirect, peer);
+        }
         if head.content != Content::None {
             let content_bytes_max = self.site.logged(&self.scratch).content_bytes_max();
             let unasked = head.expects_continue && is_error;
@@ -147,9 +161,13 @@ impl Respond for SiteResponder {
 
     fn note(&mut self, answered: &Answered<'_>, peer: &Peer) {
         // A request that could not be read has been decided by nobody.
+        let unwanted = answered
+            .head
+            .map(|head| self.unwanted(head, peer, answered.status))
+            .unwrap_or_default();
         let logged = answered.head.map(|_| self.site.logged(&self.scratch));
         let rule = if logged.is_some() { &self.rule } else { "" };
-        self.lines.log(&Exchange { answered, peer, logged, rule });
+        self.lines.log(&Exchange { answered, peer, logged, rule, unwanted: &unwanted });
     }
 }
 
@@ -166,6 +184,26 @@ impl SiteResponder {
         let ending = Rc::clone(ending);
         let decided = (self.scratch.suspend(), std::mem::take(&mut self.rule));
         Box::new(Deferred::new(ending, head, peer, decided, work))
+    }
+
+    /// Asks the expressions of the logs; nothing is asked, nor allocated, where there are none.
+    fn unwanted(&mut self, head: &RequestHead<'_>, peer: &Peer, status: u16) -> Vec<bool> {
+        let server = self.site.logged(&self.scratch).server();
+        let fields = HeadFields(head.fields);
+        let request = request(head, &fields, peer);
+        let logs = self.lines.logs();
+        let (outside, scratch) = (&self.outside, &mut self.scratch);
+        let wants = |it| self.site.log_wants(it, &request, outside, scratch, status);
+        logs.expressions(server).map(wants).map(|wants| !wants).collect()
+    }
+
+    /// Tells the error log what mod_rewrite has done.
+    fn log_rewriting(&mut self, redirect: Option<(u16, Vec<u8>)>, peer: &Peer) {
+        let steps = self.scratch.take_trace();
+        let logs = self.lines.logs();
+        let Some(rewriting) = logs.rewriting() else { return };
+        let redirect = redirect.as_ref().map(|(status, location)| (*status, &location[..]));
+        rewriting.write(&steps, redirect, self.site.logged(&self.scratch), peer);
     }
 
     /// The backends.

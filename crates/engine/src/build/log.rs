@@ -1,15 +1,18 @@
-//! `CustomLog`, `GlobalLog`, `TransferLog`, `LogFormat` and `ErrorLog`.
+//! `CustomLog`, `GlobalLog`, `TransferLog`, `LogFormat`, `ErrorLog` and `LogLevel`.
 //!
 //! Source: httpd 2.4.71 `modules/loggers/mod_log_config.c`, `log_format`, `add_custom_log`,
 //! `set_transfer_log`; `server/core.c`, `set_errorlog`.
 
 use std::sync::Arc;
 
-use milepost_syntax::Word;
+use milepost_syntax::{Word, Words};
 
 use super::report::{Finding, show};
 use super::{Builder, Context, Directive};
-use crate::log::{FormatChoice, LogCondition, LogDraft, LogFormat, LogTarget, NamedFormat};
+use crate::expr::Condition;
+use crate::log::{
+    FormatChoice, LogCondition, LogDraft, LogExpression, LogFormat, LogTarget, NamedFormat,
+};
 
 impl Builder<'_> {
     pub(super) fn log_format(&mut self, directive: &Directive<'_>, context: &Context<'_>) {
@@ -35,28 +38,45 @@ impl Builder<'_> {
         if !self.server_only(directive, context) {
             return;
         }
-        let usage = "CustomLog file|\"|program\" format|name [env=[!]variable]";
+        let usage = "CustomLog file|\"|program\" format|name [env=[!]variable|\"expr=expression\"]";
         let Some(words) = self.words(directive, 2, 3, usage) else { return };
         // A name is a format that holds no item, so a mistake in it cannot be overlooked.
         let Some(format) = self.parse_format(directive, &words[1]) else { return };
         let condition = match words.get(2) {
             None => None,
-            Some(word) => match word.text.strip_prefix(b"env=") {
-                Some(name) => {
-                    let bare = name.strip_prefix(b"!");
-                    let name = bare.unwrap_or(name).into();
-                    Some(LogCondition { name, set: bare.is_none() })
-                }
-                None => {
-                    let message = format!("{} is not a condition for a log", show(&word.text));
-                    let finding = Finding::error(message)
-                        .hint("write `env=variable` or `env=!variable`; SetEnvIf sets variables");
-                    return self.report_at(directive, word.at, word.len, finding);
-                }
+            Some(word) => match self.log_condition(directive, word) {
+                None => return,
+                condition => condition,
             },
         };
         let format = FormatChoice::Text((&*words[1].text).into(), format);
         self.add_log(directive, &words[0], format, condition, context.server, global);
+    }
+
+    /// `env=`, `env=!` or `expr=`; `None` is an error.
+    fn log_condition(
+        &mut self,
+        directive: &Directive<'_>,
+        word: &Word<'_>,
+    ) -> Option<LogCondition> {
+        if let Some(text) = word.text.strip_prefix(b"expr=") {
+            let skip = "expr=".len();
+            return match Condition::parse(text, self.dialect()) {
+                Ok(condition) => Some(LogCondition::Expression(LogExpression(Arc::new(condition)))),
+                Err(error) => {
+                    self.bad_expression(directive, word, skip, &error);
+                    None
+                }
+            };
+        }
+        let Some(name) = word.text.strip_prefix(b"env=") else {
+            let message = format!("{} is not a condition for a log", show(&word.text));
+            let hint = "write `env=variable`, `env=!variable` or `\"expr=expression\"`";
+            self.report_at(directive, word.at, word.len, Finding::error(message).hint(hint));
+            return None;
+        };
+        let bare = name.strip_prefix(b"!");
+        Some(LogCondition::Variable { name: bare.unwrap_or(name).into(), set: bare.is_none() })
     }
 
     pub(super) fn transfer_log(&mut self, directive: &Directive<'_>, context: &Context<'_>) {
@@ -82,6 +102,22 @@ impl Builder<'_> {
         if context.server == 0 {
             self.settings.logs.error = self.log_target(directive, &words[0]);
         }
+    }
+
+    /// Notes levels; false in a section, where they have no effect here.
+    pub(super) fn log_level(
+        &mut self,
+        directive: &Directive<'_>,
+        lower: &[u8],
+        context: &Context<'_>,
+    ) -> bool {
+        if lower != b"loglevel" || !context.scope.is_server() {
+            return false;
+        }
+        for word in Words::new(directive.args) {
+            self.settings.logs.levels.set(context.server, &word.text);
+        }
+        true
     }
 
     fn add_log(

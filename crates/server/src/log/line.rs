@@ -37,6 +37,11 @@ impl Lines {
         Lines { logs, wants_rule, buffer: Vec::new(), stamps: Stamps::default() }
     }
 
+    /// Whether the error log is to have what mod_rewrite does.
+    pub(crate) fn traces_rewriting(&self) -> bool {
+        self.logs.rewriting().is_some()
+    }
+
     /// Whether a log shows the directive that answered.
     pub(crate) fn wants_rule(&self) -> bool {
         self.wants_rule
@@ -56,6 +61,8 @@ pub(crate) struct Exchange<'a> {
     pub(crate) logged: Option<Logged<'a>>,
     /// File and line of the directive that answered.
     pub(crate) rule: &'a str,
+    /// For each log with an expression, whether it does not hold.
+    pub(crate) unwanted: &'a [bool],
 }
 
 /// The time as the last line had it: most lines of a second share it.
@@ -98,7 +105,7 @@ impl<'w> Writer<'w> {
     }
 
     fn item(&mut self, what: &LogWhat) {
-        let Exchange { answered, peer, logged, rule } = self.exchange;
+        let Exchange { answered, peer, logged, rule, .. } = self.exchange;
         let head = answered.head;
         match what {
             LogWhat::Text(text) => self.out.extend_from_slice(text),
@@ -188,6 +195,7 @@ impl<'w> Writer<'w> {
                 self.name(name);
             }
             LogWhat::Connection => self.out.push(if answered.goes_on { b'+' } else { b'-' }),
+            LogWhat::Json => super::json::write(self.exchange, self.out),
             LogWhat::Nothing => self.out.push(b'-'),
         }
     }
@@ -288,7 +296,7 @@ fn cookie<'f>(field: &'f [u8], name: &[u8]) -> Option<&'f [u8]> {
 }
 
 /// The value of a field in a response head.
-fn response_field<'h>(head: &'h [u8], name: &[u8]) -> Option<&'h [u8]> {
+pub(super) fn response_field<'h>(head: &'h [u8], name: &[u8]) -> Option<&'h [u8]> {
     head.split(|&byte| byte == b'\n').skip(1).find_map(|line| {
         let colon = memchr::memchr(b':', line)?;
         line[..colon].eq_ignore_ascii_case(name).then_some(line[colon + 1..].trim_ascii())
@@ -296,7 +304,7 @@ fn response_field<'h>(head: &'h [u8], name: &[u8]) -> Option<&'h [u8]> {
 }
 
 /// Appends bytes so that they stay on one line and within their quotes.
-fn escape(out: &mut Vec<u8>, value: &[u8]) {
+pub(super) fn escape(out: &mut Vec<u8>, value: &[u8]) {
     for &byte in value {
         match byte {
             b'"' | b'\\' => out.extend([b'\\', byte]),

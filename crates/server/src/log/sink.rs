@@ -100,6 +100,7 @@ impl Sink {
 #[derive(Debug)]
 pub(super) enum Destination {
     File(File),
+    Errors,
     Program {
         /// `None` only while it is being closed.
         input: Option<ChildStdin>,
@@ -114,6 +115,7 @@ impl Destination {
             LogTarget::File(path) => {
                 File::options().append(true).create(true).open(path).map(Destination::File)
             }
+            LogTarget::Errors => Ok(Destination::Errors),
             LogTarget::Program(program) => {
                 let mut command = Command::new("/bin/sh");
                 command.arg("-c").arg(format!("exec {program}")).stdin(Stdio::piped());
@@ -130,6 +132,7 @@ impl Destination {
         }
         match self {
             Destination::File(file) => file.write_all(lines),
+            Destination::Errors => io::stderr().write_all(lines),
             Destination::Program { input: Some(input), .. } => match input.write_all(lines) {
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
                     *self = Destination::open(target)?;

@@ -1,0 +1,87 @@
+//! `LogLevel`, as far as it asks for the steps of mod_rewrite.
+//!
+//! Source: httpd 2.4.71 `server/core.c`, `set_loglevel`; `server/util_debug.c`, `ap_parse_log_level`.
+
+/// The levels that servers have asked for: 1 to 8 for `trace1` to `trace8`, 0 for those before.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct LogLevels(Vec<Said>);
+
+/// What one directive says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Said {
+    server: usize,
+    /// `None`: of all modules.
+    module: Option<Module>,
+    trace: u8,
+}
+
+/// Whose level it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Module {
+    Rewrite,
+    /// One that has nothing to say here.
+    Other,
+}
+
+impl LogLevels {
+    /// Notes one word of the directive, `warn` or `rewrite:trace3`.
+    pub(crate) fn set(&mut self, server: usize, word: &[u8]) {
+        let lower = word.to_ascii_lowercase();
+        let (module, level) = match memchr::memchr(b':', &lower) {
+            None => (None, &lower[..]),
+            Some(at) => (Some(module(&lower[..at])), &lower[at + 1..]),
+        };
+        let trace = match level.strip_prefix(b"trace") {
+            Some(&[digit @ b'1'..=b'8']) => digit - b'0',
+            _ => 0,
+        };
+        if module.is_none() {
+            // A level for all takes the place of those for one.
+            self.0.retain(|said| said.server != server);
+        }
+        self.0.push(Said { server, module, trace });
+    }
+
+    /// How much of mod_rewrite a server logs, 0 for nothing; without a `LogLevel` as the main server.
+    pub(crate) fn rewrite(&self, server: usize) -> u8 {
+        let find = |server, module| {
+            let wanted = |said: &&Said| said.server == server && said.module == module;
+            self.0.iter().rev().find(wanted).map(|said| said.trace)
+        };
+        let of = |server| find(server, Some(Module::Rewrite)).or_else(|| find(server, None));
+        of(server).or_else(|| of(0)).unwrap_or(0)
+    }
+
+    /// Whether any server logs anything of mod_rewrite.
+    pub(crate) fn any_rewrite(&self) -> bool {
+        self.0.iter().any(|said| said.trace > 0 && said.module != Some(Module::Other))
+    }
+}
+
+/// A module by any of its names.
+fn module(name: &[u8]) -> Module {
+    match name {
+        b"rewrite" | b"mod_rewrite.c" | b"rewrite_module" | b"mod_rewrite" => Module::Rewrite,
+        _ => Module::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_module_counts_before_all_and_the_server_before_the_main_one() {
+        let mut levels = LogLevels::default();
+        assert!(!levels.any_rewrite());
+        levels.set(0, b"trace1");
+        levels.set(0, b"Rewrite:Trace3");
+        levels.set(0, b"ssl:trace8");
+        levels.set(2, b"info");
+        levels.set(3, b"rewrite:trace8");
+        levels.set(3, b"trace2");
+        let found: Vec<u8> = (0..4).map(|server| levels.rewrite(server)).collect();
+        assert_eq!(found, [3, 3, 0, 2]);
+        assert!(levels.any_rewrite());
+    }
+}
