@@ -32,6 +32,7 @@ mod section_alias;
 mod table;
 mod target;
 mod tls;
+mod trace_method;
 mod variable;
 mod vary;
 mod walk;
@@ -528,8 +529,7 @@ impl<'r> Run<'r> {
             return Err(End::Server);
         }
         if self.request.method == b"TRACE" && !hop.subrequest {
-            // A server that sends requests back helps only those who read what is not theirs.
-            return Err(End::Status(405));
+            return Err(self.send_back(hop));
         }
         if hop.proxied {
             let config = self.proxy_config(hop);

@@ -126,6 +126,8 @@ pub(crate) struct Server {
     /// The number of its database.
     pub(crate) database: usize,
     pub(crate) merge_slashes: bool,
+    /// `TraceEnable`; `None`: on.
+    pub(crate) trace: Option<Trace>,
     /// `AccessFileName`; none for the usual one.
     pub(crate) access_names: Vec<Str>,
     /// `LimitInternalRecursion`: internal redirects, subrequests.
@@ -135,6 +137,15 @@ pub(crate) struct Server {
     pub(crate) tls_class: u64,
     /// `SSLStrictSNIVHostCheck`
     pub(crate) strict_sni: bool,
+}
+
+/// `TraceEnable`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Trace {
+    Off,
+    On,
+    /// A request with content is answered too.
+    Extended,
 }
 
 /// `ServerName [scheme://]host[:port]`.

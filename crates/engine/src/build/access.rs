@@ -484,7 +484,7 @@ impl Builder<'_> {
         }
         if let Some(trace) = words.iter().find(|word| *word.text == *b"TRACE") {
             let finding = Finding::error(format!("`<{shown}>` has no power over TRACE"))
-                .hint("TRACE is refused anyway");
+                .hint("write `TraceEnable Off`");
             return self.report_at(directive, trace.at, trace.len, finding);
         }
         let except = name == b"limitexcept";

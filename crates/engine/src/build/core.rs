@@ -14,7 +14,7 @@ use milepost_syntax::Words;
 use super::report::{Finding, show};
 use super::{Builder, Context, Directive};
 use crate::outside::FileKind;
-use crate::program::{Options, Override, Scope, ServerName};
+use crate::program::{Options, Override, Scope, ServerName, Trace};
 use crate::settings::{Listen, Settings};
 
 impl Builder<'_> {
@@ -217,6 +217,25 @@ impl Builder<'_> {
         {
             self.servers[context.server].merge_slashes = Some(on);
         }
+    }
+
+    /// Notes it, its value being right; false for another directive.
+    pub(super) fn trace_enable(
+        &mut self,
+        directive: &Directive<'_>,
+        lower: &[u8],
+        context: &Context<'_>,
+    ) -> bool {
+        if lower != b"traceenable" {
+            return false;
+        }
+        let word = Words::new(directive.args).next().map(|word| word.text.to_ascii_lowercase());
+        self.servers[context.server].server.trace = Some(match word.as_deref() {
+            Some(b"off") => Trace::Off,
+            Some(b"extended") => Trace::Extended,
+            _ => Trace::On,
+        });
+        true
     }
 
     pub(super) fn allow_encoded_slashes(

@@ -161,6 +161,7 @@ impl Builder<'_> {
                     && self.has_right_values(directive, lower)
                     && !self.mime(directive, lower, context)
                     && !self.serving(directive, lower, context)
+                    && !self.trace_enable(directive, lower, context)
                     && !self.log_level(directive, lower, context)
                 {
                     self.without_effect(directive, lower);

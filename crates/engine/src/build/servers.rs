@@ -76,6 +76,7 @@ impl Builder<'_> {
             let port = server.addresses.iter().find_map(|address| address.port);
             server.name = main.name.map(|name| ServerName { port: port.or(name.port), ..name });
         }
+        server.trace = server.trace.or(main.trace);
         if server.access_names.is_empty() {
             server.access_names.clone_from(&main.access_names);
         }

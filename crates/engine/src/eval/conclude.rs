@@ -202,6 +202,8 @@ impl Run<'_> {
             // The fields come with the answer; see `Run::finish_proxied`.
             Answer::Proxy(_) | Answer::Passed(_) => return answer,
             Answer::Server => {}
+            // The answer to a `TRACE`, which comes before all that could change it.
+            Answer::Page(_) if !hop.is_handled => {}
             Answer::File(_) | Answer::Page(_) | Answer::Options => {
                 if answer == Answer::Options {
                     hop.fields.set(b"Allow", ALLOWED);

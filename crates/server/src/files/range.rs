@@ -52,7 +52,8 @@ fn parse(value: &[u8], length: u64, serving: &Serving) -> Option<Selected> {
     for range in list.split(',').filter(|range| !range.is_empty()) {
         if range == "0-" {
             // Who wants everything wants nothing else.
-            joined = Joined { ranges: vec![0..length], ..joined };
+            joined.ranges.clear();
+            joined.ranges.push(0..length);
             break;
         }
         match one(range, length)? {

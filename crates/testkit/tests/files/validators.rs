@@ -140,9 +140,41 @@ fn conditions_hold_or_do_not() {
 }
 
 #[test]
+fn trace_sends_the_request_back() {
+    let requests: Vec<String> = [
+        "TRACE /a.txt?x=%41 HTTP/1.1\nX-Some: 1\nx-some: 2\nCookie: a=b",
+        "TRACE /none HTTP/1.0\n",
+        "TRACE * HTTP/1.1\n",
+        "TRACE /r HTTP/1.1\n",
+        "TRACE /dir HTTP/1.1\n",
+        "TRACE /ruled HTTP/1.1\n",
+        "TRACE /a.txt HTTP/1.1\nContent-Length: 3\n\nabc",
+        "TRACE /a.txt HTTP/1.1\nContent-Length: 0\n",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    for configuration in ["", "TraceEnable on\n", "TraceEnable Off\n"] {
+        let configuration = format!(
+            "{configuration}Redirect /r http://t/\nRewriteEngine On\nRewriteRule ^/ruled - [G]\n\
+             <Directory @ROOT@/htdocs>\nRequire all denied\n</Directory>\nHeader set X-Set yes\n"
+        );
+        start(&configuration, &FILES).compare(&requests, |head, content| {
+            // httpd sends it in one chunk.
+            let chunk =
+                content.split_once("\r\n").and_then(|(_, rest)| rest.split_once("\r\n0\r\n"));
+            let content = chunk.filter(|_| head.contains("chunked")).map_or(content, |it| it.0);
+            let head: Vec<_> =
+                head.lines().filter(|line| !line.starts_with("Content-Length")).collect();
+            shown(&head.join("\n"), content)
+        });
+    }
+}
+
+#[test]
 fn every_method_is_answered_alike() {
     let methods = ["OPTIONS", "PUT", "DELETE", "PATCH", "FOO", "get", "PROPFIND", "TRACE"];
     let requests = methods.map(|method| format!("{method} /a.txt HTTP/1.1\n"));
     let status = |head: &str, _: &str| head.get(9..12).unwrap_or("none").to_owned();
     start("TraceEnable Off\n", &FILES).compare(&requests, status);
+    start("", &FILES).compare(&requests, status);
 }
