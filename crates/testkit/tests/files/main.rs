@@ -2,6 +2,7 @@
 
 mod content;
 mod expiry;
+mod links;
 mod parts;
 mod support;
 mod validators;
