@@ -203,6 +203,28 @@ impl Incoming {
         judge: &mut Judge,
         describe: bool,
     ) -> Result<Option<Answer>, Failure> {
+        match self.receive_some(bytes, judge, describe)? {
+            Some((_, surplus)) if surplus > 0 => {
+                let detail = format!("{surplus} bytes after the end of the answer");
+                Err(Failure::new(FailureKind::SurplusBytes, detail))
+            }
+            answered => Ok(answered.map(|(answer, _)| answer)),
+        }
+    }
+
+    /// The same where another answer may follow: returns how many bytes are left behind the end of this
+    /// one. They are the last of `bytes`.
+    ///
+    /// # Errors
+    ///
+    /// When this is no answer. The connection is of no use afterwards.
+    #[inline]
+    pub(crate) fn receive_some(
+        &mut self,
+        bytes: &[u8],
+        judge: &mut Judge,
+        describe: bool,
+    ) -> Result<Option<(Answer, usize)>, Failure> {
         self.started |= !bytes.is_empty();
         let rest = match self.state {
             State::Head if self.head.is_empty() => match judge.recognise(bytes) {
@@ -260,7 +282,7 @@ impl Incoming {
         bytes: &[u8],
         judge: &mut Judge,
         describe: bool,
-    ) -> Result<Option<Answer>, Failure> {
+    ) -> Result<Option<(Answer, usize)>, Failure> {
         if self.head.is_empty() {
             let (used, facts) = self.take_heads(bytes, 0, judge, describe)?;
             if facts.is_some() {
@@ -336,7 +358,7 @@ impl Incoming {
         bytes: &[u8],
         judge: &Judge,
         describe: bool,
-    ) -> Result<Option<Answer>, Failure> {
+    ) -> Result<Option<(Answer, usize)>, Failure> {
         let surplus = match &mut self.state {
             State::Length(left) => {
                 let taken = (*left).min(bytes.len() as u64);
@@ -361,11 +383,7 @@ impl Incoming {
             }
             State::Head => return Ok(None),
         };
-        if surplus > 0 {
-            let detail = format!("{surplus} bytes after the end of the answer");
-            return Err(Failure::new(FailureKind::SurplusBytes, detail));
-        }
-        Ok(Some(self.complete(judge, describe)))
+        Ok(Some((self.complete(judge, describe), surplus)))
     }
 
     #[inline]

@@ -265,7 +265,9 @@ impl Driver {
 ///
 /// When io_uring is asked for and cannot be used.
 pub(crate) fn settle(plan: &Plan, requests: &Requests) -> Result<Io, RunError> {
-    if plan.io == Io::Epoll || (plan.io == Io::Auto && plan.http2.is_some()) {
+    if plan.io == Io::Epoll
+        || (plan.io == Io::Auto && (plan.http2.is_some() || plan.pipeline.is_some()))
+    {
         return Ok(Io::Epoll);
     }
     match why_not_uring(plan, requests) {
@@ -288,6 +290,9 @@ fn why_not_uring(plan: &Plan, requests: &Requests) -> Option<String> {
     }
     if plan.http2.is_some() {
         return Some("it is not used for HTTP/2".to_owned());
+    }
+    if plan.pipeline.is_some() {
+        return Some("it is not used for pipelines".to_owned());
     }
     if plan.browsing.is_active() {
         return Some("it is not used where answers lead to further requests".to_owned());

@@ -125,6 +125,9 @@ pub enum RunError {
     /// A share that is none.
     #[error("the jitter must be a share from 0 to 1, not {0}")]
     Jitter(f64),
+    /// Something that pipelines have not.
+    #[error("pipelines do not go with {0}")]
+    Pipeline(&'static str),
     /// Weights without a meaning.
     #[error("weights are numbers from 1, and all together not more than {0}")]
     Weights(u64),

@@ -30,6 +30,7 @@ mod meter;
 mod observer;
 mod origin;
 mod pacer;
+mod pipeline;
 mod plan;
 mod rate;
 mod record;
@@ -65,6 +66,7 @@ pub use form::{FormPart, render_form};
 pub use interval::{Counts, Interval};
 pub use keep::{Keep, KeepContent};
 pub use observer::{Answered, Exchanged, Observer, Outcome};
+pub use pipeline::PIPELINE_MAX;
 pub use plan::{
     Arrival, CONNECTIONS_DEFAULT, Io, Order, Persistence, Plan, Refusal, Spacing, Stop,
     TIMEOUT_DEFAULT, TimeoutFrom, WarmUp,

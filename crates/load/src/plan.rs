@@ -79,6 +79,9 @@ pub struct Plan {
     /// Speak HTTP/2, with as many streams at a time on each connection. Over TLS the server must offer
     /// it; without TLS it is taken for granted.
     pub http2: Option<usize>,
+    /// Send as many requests at a time on each connection, without waiting for their answers; see
+    /// [`crate::PIPELINE_MAX`].
+    pub pipeline: Option<usize>,
     /// How TLS is spoken with targets that want it.
     pub tls: TlsSettings,
     /// Local addresses that connections are opened from, one after the other. Empty leaves it to the
@@ -257,6 +260,7 @@ impl Plan {
             browsing: Browsing::default(),
             connect_to: Vec::new(),
             http2: None,
+            pipeline: None,
             tls: TlsSettings::default(),
             sources: Vec::new(),
             socket_buffer: None,

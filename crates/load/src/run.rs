@@ -17,6 +17,7 @@ use crate::failure::RunError;
 use crate::http2::Http2Worker;
 use crate::observer::Observer;
 use crate::origin::Origin;
+use crate::pipeline::{self, PipelineWorker};
 use crate::plan::{Arrival, Io, Plan, Refusal, Spacing, Stop, WarmUp};
 use crate::report::{Ended, Linger, Report};
 use crate::schedule::{Schedule, Sequence};
@@ -138,6 +139,11 @@ fn start_share(
             let tls = speaks_tls.then(|| plan.tls.configuration(protocol)).transpose()?;
             let slots = slots + more;
             match plan.http2 {
+                None if let Some(depth) = plan.pipeline => {
+                    PipelineWorker::new(&shared, index, first, slots, depth, tls)
+                        .map(|worker| AnyWorker::Pipeline(Box::new(worker)))
+                        .map_err(RunError::Worker)
+                }
                 None => Worker::new(&shared, index, first, slots, tls)
                     .map(|worker| AnyWorker::Http1(Box::new(worker)))
                     .map_err(RunError::Worker),
@@ -154,6 +160,7 @@ fn start_share(
 enum AnyWorker<'a> {
     Http1(Box<Worker<'a>>),
     Http2(Box<Http2Worker<'a>>),
+    Pipeline(Box<PipelineWorker<'a>>),
 }
 
 impl AnyWorker<'_> {
@@ -161,13 +168,14 @@ impl AnyWorker<'_> {
         match self {
             Self::Http1(worker) => worker.run(part),
             Self::Http2(worker) => Ok(worker.run(part)),
+            Self::Pipeline(worker) => worker.run(part),
         }
     }
 
     fn wait_for_lingering(&mut self) -> io::Result<Option<Linger>> {
         match self {
             Self::Http1(worker) => worker.wait_for_lingering(),
-            Self::Http2(_) => Ok(None),
+            Self::Http2(_) | Self::Pipeline(_) => Ok(None),
         }
     }
 
@@ -175,6 +183,7 @@ impl AnyWorker<'_> {
         match self {
             Self::Http1(worker) => worker.into_refusal(),
             Self::Http2(worker) => worker.into_refusal(),
+            Self::Pipeline(worker) => worker.into_refusal(),
         }
     }
 }
@@ -357,6 +366,7 @@ fn check(plan: &Plan) -> Result<(), RunError> {
     if plan.http2 == Some(0) {
         return Err(RunError::Zero("streams"));
     }
+    pipeline::check(plan)?;
     if plan.stop == Stop::RequestsEach(0) {
         return Err(RunError::Zero("requests"));
     }

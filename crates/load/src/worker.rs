@@ -49,9 +49,10 @@ use crate::socket::Opening;
 use crate::target::Target;
 use crate::wire::Requests;
 
-use establish::cut_off;
 use linger::Lingering;
-use recover::broken;
+
+pub(crate) use establish::cut_off;
+pub(crate) use recover::{broken, not_connected};
 
 /// Requests up to this length go out in one segment on any network, so nothing waits for an
 /// acknowledgement (Nagle's algorithm) and the socket needs no option against it.

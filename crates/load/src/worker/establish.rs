@@ -66,7 +66,7 @@ pub(super) fn hindered(error: &std::io::Error) -> Option<FailureKind> {
 /// The end of an answer without a length, on a connection that ended without the word of TLS that this
 /// is all: it may have been cut off by anybody.
 #[cold]
-pub(super) fn cut_off() -> Failure {
+pub(crate) fn cut_off() -> Failure {
     let detail = "closed inside of content without a length: TLS did not say that this is all";
     Failure::new(FailureKind::ClosedInContent, detail)
 }

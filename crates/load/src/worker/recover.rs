@@ -13,6 +13,7 @@ use crate::answer::Failure;
 use crate::clock::nanos;
 use crate::connection::{Exchange, State};
 use crate::failure::FailureKind;
+use crate::origin::Origin;
 use crate::plan::Refusal;
 
 /// Failures to connect in a row that cost one request.
@@ -103,13 +104,7 @@ impl Worker<'_> {
 
         let patience = if self.connected { GIVE_UP_AFTER } else { GIVE_UP_FIRST };
         let failing_for = now - connection.failing_since;
-        let kind = hindered(&error).unwrap_or(match error.kind() {
-            ErrorKind::ConnectionRefused => FailureKind::ConnectRefused,
-            ErrorKind::AddrNotAvailable => FailureKind::NoLocalPort,
-            _ => FailureKind::ConnectFailed,
-        });
-        let detail = format!("cannot connect to {address}: {error}");
-        let failure = Failure { kind, detail, os_error: error.raw_os_error() };
+        let failure = not_connected(&address, &error);
         self.refusal = Some((address, error));
         if self.shared.plan.refusal == Refusal::Fail {
             connection.retry_at = 0;
@@ -165,8 +160,21 @@ impl Worker<'_> {
     }
 }
 
+/// What an error on the way to the first request means for it.
+pub(crate) fn not_connected(address: &Origin, error: &io::Error) -> Failure {
+    let kind = hindered(error).unwrap_or(match error.kind() {
+        ErrorKind::ConnectionRefused => FailureKind::ConnectRefused,
+        ErrorKind::AddrNotAvailable => FailureKind::NoLocalPort,
+        // Of a handshake; the system's own is no answer in its own time.
+        ErrorKind::TimedOut if error.raw_os_error().is_none() => FailureKind::TimedOut,
+        _ => FailureKind::ConnectFailed,
+    });
+    let detail = format!("cannot connect to {address}: {error}");
+    Failure { kind, detail, os_error: error.raw_os_error() }
+}
+
 /// What the error of a read or write means for the request.
-pub(super) fn broken(error: &io::Error) -> Failure {
+pub(crate) fn broken(error: &io::Error) -> Failure {
     let kind = match error.kind() {
         ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted | ErrorKind::BrokenPipe => {
             FailureKind::Reset

@@ -13,6 +13,7 @@ mod observer;
 mod open_loop;
 mod peer;
 mod persistence;
+mod pipeline;
 mod runs;
 mod siege;
 mod slots;

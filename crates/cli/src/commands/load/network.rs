@@ -27,6 +27,11 @@ pub(super) struct Args {
     #[arg(help_heading = "Connections")]
     streams: usize,
 
+    /// Send N requests at a time on each connection, without waiting for their answers
+    #[arg(long, value_name = "N", conflicts_with_all = ["http2", "no_keep_alive"])]
+    #[arg(help_heading = "Connections")]
+    pipeline: Option<usize>,
+
     /// Connect to TO_HOST:TO_PORT for HOST:PORT; what is empty means any, or the same; repeatable
     #[arg(long, value_name = "HOST:PORT:TO_HOST:TO_PORT", value_parser = ConnectTo::parse)]
     #[arg(help_heading = "Connections")]
@@ -133,6 +138,7 @@ impl Args {
         may_speak_tls: bool,
     ) -> anyhow::Result<()> {
         plan.http2 = self.http2.then_some(self.streams);
+        plan.pipeline = self.pipeline;
         plan.connect_to.clone_from(&self.connect_to);
         plan.sources = self.source.iter().flat_map(|Sources(list)| list.iter().copied()).collect();
         let tls = &mut plan.tls;

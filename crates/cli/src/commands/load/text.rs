@@ -76,6 +76,9 @@ fn heading(plan: &Plan, report: &Report) -> String {
             count(plan.connections, "connection"),
             count(streams, "stream")
         ),
+        _ if let Some(depth) = plan.pipeline => {
+            format!("{} with pipelines of {depth}", count(plan.connections, "connection"))
+        }
         Persistence::KeepAlive => format!("{}, keep-alive", count(plan.connections, "connection")),
         Persistence::Close | Persistence::Unsaid => {
             format!(

@@ -1,0 +1,539 @@
+//! A worker that does not wait for an answer before it sends the next request on the same connection.
+//!
+//! Each connection has so many requests under way; what is due goes to the connection whose place has been
+//! free for longest, and requests that come together are written together. The checks and the record are
+//! those of the other workers. An answer waits for those in front of it, and its time says so. When a server
+//! closes, the requests behind the last answer are sent again on a fresh connection if that is safe.
+//!
+//! Source: RFC 9112 section 9.3.2 (pipelining) and 9.3.1 (what may be sent again).
+
+mod lane;
+
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use mio::event::Source;
+use mio::{Interest, Token};
+use rustls::ClientConfig;
+
+use crate::answer::{Failure, Judge};
+use crate::clock::{nanos, thread_cpu};
+use crate::driver::Driver;
+use crate::failure::{FailureKind, RunError};
+use crate::layered::Stage;
+use crate::meter::Meter;
+use crate::origin::Origin;
+use crate::plan::{Io, Order, Persistence, Plan};
+use crate::record::Record;
+use crate::schedule::{Due, Schedule};
+use crate::socket::{self, Opening};
+use crate::stream::Stream;
+use crate::worker::{self, End, Part, PartResult, Shared};
+
+use lane::{Desk, Lane, Pending, Received};
+
+/// Requests under way on a connection at most. Servers read ahead less than this.
+pub const PIPELINE_MAX: usize = 1_000;
+
+/// How often timeouts and pauses are looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// Pause before a connection is tried again that could not be opened.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// A connection that could not be opened as often in a row is given up: the server is gone; as long as none
+/// was ever opened, there is no server.
+const FAILURES_MAX: u32 = 30;
+const FAILURES_FIRST_MAX: u32 = 10;
+
+/// One thread's connections.
+pub(crate) struct PipelineWorker<'a> {
+    shared: &'a Shared<'a>,
+    index: usize,
+    driver: Driver,
+    tls: Option<Arc<ClientConfig>>,
+    connections: usize,
+    depth: usize,
+    /// Origin by origin, for each the connections.
+    lanes: Vec<Lane>,
+    /// By target.
+    judges: Vec<Judge>,
+    /// Connections, each as often as it has a place, and since when the place is free.
+    free: VecDeque<(usize, u64)>,
+    /// Lanes that have something to be written.
+    dirty: Vec<usize>,
+    /// Buffers for requests with places.
+    filled: [Vec<u8>; 2],
+    random: fastrand::Rng,
+    openings: usize,
+    is_open_loop: bool,
+    timeout_ns: u64,
+    /// Places whose connection was not given up.
+    alive: usize,
+    busy: usize,
+    look_at: u64,
+    connected: bool,
+    refusal: Option<(Origin, io::Error)>,
+    record: Record,
+    now: u64,
+}
+
+/// Why a plan has no pipelines, if it wants something that they cannot have.
+pub(crate) fn check(plan: &Plan) -> Result<(), RunError> {
+    let Some(depth) = plan.pipeline else { return Ok(()) };
+    let what = if !(1..=PIPELINE_MAX).contains(&depth) {
+        "any length but 1 to 1000"
+    } else if plan.http2.is_some() {
+        "HTTP/2, which has streams"
+    } else if plan.persistence != Persistence::KeepAlive {
+        "a connection for each request"
+    } else if plan.browsing.is_active() {
+        "requests that follow from answers"
+    } else if plan.order == Order::Each || plan.pause_max > Duration::ZERO {
+        "an order or pauses of each connection"
+    } else if plan.receive_rate.is_some() || plan.linger_max.is_some() {
+        "a limited rate or a connection that is left open"
+    } else {
+        return Ok(());
+    };
+    Err(RunError::Pipeline(what))
+}
+
+impl<'a> PipelineWorker<'a> {
+    /// A worker with some connections of `depth` requests each, the first of them number `first` of all.
+    ///
+    /// # Errors
+    ///
+    /// When the system refuses a poll or a timer.
+    pub(crate) fn new(
+        shared: &'a Shared<'a>,
+        index: usize,
+        first: usize,
+        connections: usize,
+        depth: usize,
+        tls: Option<Arc<ClientConfig>>,
+    ) -> io::Result<Self> {
+        let plan = shared.plan;
+        let places = connections * shared.requests.origins().len();
+        let targets = plan.targets.iter().enumerate();
+        let judges = targets.map(|(at, target)| {
+            Judge::new(shared.requests.target(at).traits.method, target.expectation.clone())
+        });
+        Ok(Self {
+            shared,
+            index,
+            driver: Driver::new(Io::Epoll, places, shared.requests, shared.clock)?,
+            tls,
+            connections,
+            depth,
+            lanes: std::iter::repeat_with(Lane::new).take(places).collect(),
+            judges: judges.collect(),
+            free: VecDeque::new(),
+            dirty: Vec::new(),
+            filled: [Vec::new(), Vec::new()],
+            random: fastrand::Rng::with_seed(plan.seed ^ (first as u64).rotate_left(32)),
+            openings: index,
+            is_open_loop: plan.arrival.rate().is_some(),
+            timeout_ns: nanos(plan.timeout),
+            alive: 0,
+            busy: 0,
+            look_at: 0,
+            connected: false,
+            refusal: None,
+            record: Record::new(),
+            now: 0,
+        })
+    }
+
+    /// Why no connection could be opened, if none could.
+    pub(crate) fn into_refusal(self) -> Option<(Origin, io::Error)> {
+        if self.connected { None } else { self.refusal }
+    }
+
+    /// Loads until the part is over.
+    ///
+    /// # Errors
+    ///
+    /// When the poll or the timer fails, which they do not unless the process is out of resources.
+    pub(crate) fn run(&mut self, mut part: Part<'_>) -> io::Result<PartResult> {
+        self.record = Record::new();
+        let cpu = thread_cpu();
+        self.now = self.shared.clock.now();
+        self.alive = self.connections * self.depth;
+        // Round about, so that all connections have work before one has much.
+        let places = (0..self.depth).flat_map(|_| 0..self.connections);
+        self.free = places.map(|connection| (connection, self.now)).collect();
+        for lane in &mut self.lanes {
+            (lane.is_given_up, lane.failures, lane.retry_at) = (false, 0, 0);
+        }
+        let mut meter = Meter::new(self.shared.control, self.index, &part, &mut self.record);
+        let end = loop {
+            self.fill(&mut part.schedule);
+            if let Some(end) = self.end(&part) {
+                break end;
+            }
+            let until = meter.next_at().min(part.cut_at.unwrap_or(u64::MAX));
+            let until = if self.busy > 0 { until.min(self.look_at) } else { until };
+            let timeout = Duration::from_nanos(until.saturating_sub(self.now));
+            let wake_at = part.schedule.next_at().filter(|_| !self.free.is_empty());
+            self.driver.wait(timeout, wake_at, self.now)?;
+            let woken = self.shared.clock.now();
+            self.now = woken;
+            while let Some(ready) = self.driver.next() {
+                self.handle(ready.token.0);
+            }
+            self.record.longest_turn = self.record.longest_turn.max(self.now - woken);
+            if self.now >= self.look_at {
+                self.look_at = self.now + nanos(LOOK_EVERY);
+                self.look();
+            }
+            if self.now >= meter.next_at() {
+                meter.tell(&mut self.record, self.now);
+            }
+        };
+        self.abandon(&mut part.schedule);
+        meter.end(&mut self.record, self.now);
+        let record = std::mem::replace(&mut self.record, Record::new());
+        Ok(PartResult { record, ended: self.now, cpu: thread_cpu() - cpu, end })
+    }
+
+    fn end(&self, part: &Part<'_>) -> Option<End> {
+        if self.shared.control.is_stopped() {
+            Some(End::Interrupted)
+        } else if part.cut_at.is_some_and(|cut_at| self.now >= cut_at)
+            || (self.busy == 0 && part.schedule.is_over(self.now))
+        {
+            Some(End::Done)
+        } else if self.alive == 0 {
+            Some(End::GaveUp)
+        } else {
+            None
+        }
+    }
+
+    /// Gives what is due to places that are free, and writes it.
+    fn fill(&mut self, schedule: &mut Schedule<'_>) {
+        for _ in 0..self.free.len() {
+            let Some(due) = schedule.take(self.now) else { break };
+            let Some((connection, since)) = self.free.pop_front() else { break };
+            let choice = &self.shared.choice;
+            let place = match self.shared.plan.order {
+                Order::Random => self.random.usize(..choice.places()),
+                _ => (due.number % choice.places() as u64) as usize,
+            };
+            let target = choice.target(place);
+            let at = self.shared.requests.target(target).origin * self.connections + connection;
+            self.busy += 1;
+            self.record.sent += 1;
+            self.record.busy_max = self.record.busy_max.max(self.busy as u64);
+            self.push(at, target, due, due.intended.max(since));
+        }
+        for at in std::mem::take(&mut self.dirty) {
+            self.lanes[at].is_dirty = false;
+            self.write(at);
+        }
+    }
+
+    /// Puts a request on a lane, to be written soon.
+    fn push(&mut self, at: usize, target: usize, due: Due, ready: u64) {
+        let [filled, content] = &mut self.filled;
+        let rendered = self.shared.requests.target(target);
+        let bytes = match (&rendered.template, self.shared.values(due)) {
+            (Some(template), Some(values)) => {
+                template.fill(values, filled, content);
+                &**filled
+            }
+            _ => self.shared.requests.bytes(target),
+        };
+        let lane = &mut self.lanes[at];
+        lane.push(target, due, ready, bytes);
+        if !std::mem::replace(&mut lane.is_dirty, true) {
+            self.dirty.push(at);
+        }
+    }
+
+    fn handle(&mut self, at: usize) {
+        let Some(lane) = self.lanes.get(at) else { return };
+        if lane.socket.is_some() {
+            self.write(at);
+            self.read(at);
+        }
+    }
+
+    /// Writes what a lane has, and opens its connection before that if need be.
+    fn write(&mut self, at: usize) {
+        if self.lanes[at].socket.is_none() && !self.open(at) {
+            return;
+        }
+        if !self.lanes[at].is_open && !self.establish(at) {
+            return;
+        }
+        loop {
+            let now = self.shared.clock.now();
+            let lane = &mut self.lanes[at];
+            let (Some(socket), bytes) = lane.unwritten() else { return };
+            if bytes.is_empty() {
+                return;
+            }
+            match socket.write(bytes) {
+                Ok(length) => {
+                    self.record.bytes.sent += length as u64;
+                    let was_open = self.lanes[at].is_open;
+                    for pending in self.lanes[at].wrote(length, now) {
+                        if self.is_open_loop && was_open {
+                            self.record.lateness.record(now.saturating_sub(pending.ready));
+                        }
+                    }
+                    self.opened(at, now);
+                }
+                Err(error) => match error.kind() {
+                    ErrorKind::Interrupted => {}
+                    ErrorKind::WouldBlock => return,
+                    ErrorKind::NotConnected if !self.lanes[at].is_open => return,
+                    _ if !self.lanes[at].is_open => return self.refused(at, error),
+                    // What came before that may still be read.
+                    _ => return self.read(at),
+                },
+            }
+        }
+    }
+
+    /// A connection has taken its first bytes.
+    fn opened(&mut self, at: usize, now: u64) {
+        let lane = &mut self.lanes[at];
+        if !std::mem::replace(&mut lane.is_open, true) {
+            self.connected = true;
+            lane.failures = 0;
+            self.record.opened += 1;
+            if lane.connected_at == 0 {
+                self.record.connect.record(now.saturating_sub(lane.opened_at));
+            }
+        }
+    }
+
+    /// Opens the connection of a lane. False if it is too early, or fails.
+    fn open(&mut self, at: usize) -> bool {
+        let now = self.shared.clock.now();
+        let lane = &self.lanes[at];
+        if lane.pending.is_empty() || lane.retry_at > now {
+            return false;
+        }
+        let plan = self.shared.plan;
+        let opening = Opening {
+            tls: self.tls.as_ref(),
+            source: plan.sources.get(self.openings % plan.sources.len().max(1)).copied(),
+            buffer: plan.socket_buffer,
+            no_delay: true,
+        };
+        self.openings += 1;
+        let origin = &self.shared.requests.origins()[at / self.connections];
+        let opened = socket::open(origin, opening).and_then(|mut socket| {
+            let interest = Interest::READABLE | Interest::WRITABLE;
+            let registry = self.driver.registry().ok_or(ErrorKind::Unsupported)?;
+            socket.register(registry, Token(at), interest)?;
+            Ok(socket)
+        });
+        match opened {
+            Ok(socket) => {
+                let lane = &mut self.lanes[at];
+                (lane.opened_at, lane.socket) = (now, Some(socket));
+                true
+            }
+            Err(error) => {
+                self.lanes[at].opened_at = now;
+                self.refused(at, error);
+                false
+            }
+        }
+    }
+
+    /// Goes on with what lies on top of a socket. True when requests can be written.
+    fn establish(&mut self, at: usize) -> bool {
+        let lane = &mut self.lanes[at];
+        let Some(Stream::Layered(layered)) = &mut lane.socket else { return true };
+        let stage = match layered.establish() {
+            Ok(stage) => stage,
+            Err(error) => {
+                self.refused(at, error);
+                return false;
+            }
+        };
+        let now = self.shared.clock.now();
+        if stage != Stage::Connecting && lane.connected_at == 0 {
+            lane.connected_at = now;
+            self.record.connect.record(now.saturating_sub(lane.opened_at));
+        }
+        if stage != Stage::Ready {
+            return false;
+        }
+        if let Some(is_resumed) = layered.is_resumed() {
+            self.record.tls.record(now.saturating_sub(lane.connected_at));
+            self.record.handshakes[usize::from(is_resumed)] += 1;
+            if self.record.session.is_none() {
+                self.record.session = layered.session();
+            }
+        }
+        true
+    }
+
+    /// Reads until the socket is empty. It says so itself: with so many answers to a read that costs little,
+    /// and the end of the stream, announced once, is not missed.
+    fn read(&mut self, at: usize) {
+        loop {
+            let lane = &mut self.lanes[at];
+            if !lane.is_open {
+                return;
+            }
+            let Some(mut socket) = lane.socket.take() else { return };
+            let read = self.driver.read(at, &mut socket);
+            self.now = self.shared.clock.now();
+            let (plan, now) = (self.shared.plan, self.now);
+            let (judges, record) = (&mut *self.judges, &mut self.record);
+            let mut desk = Desk { plan, judges, record, now };
+            let received = match read {
+                Ok([]) => {
+                    let is_whole = socket.layered().is_none_or(|it| !it.is_truncated());
+                    lane.end(is_whole, &mut desk)
+                }
+                Ok(bytes) => {
+                    desk.record.bytes.received += bytes.len() as u64;
+                    lane.receive(bytes, &mut desk)
+                }
+                Err(error) => match error.kind() {
+                    ErrorKind::WouldBlock => {
+                        lane.socket = Some(socket);
+                        return;
+                    }
+                    ErrorKind::Interrupted => Received::default(),
+                    _ => {
+                        let failure = worker::broken(&error);
+                        Received { answered: 0, end: Some(Some(failure)) }
+                    }
+                },
+            };
+            lane.socket = Some(socket);
+            self.busy -= received.answered;
+            let connection = at % self.connections;
+            self.free.extend(std::iter::repeat_n((connection, now), received.answered));
+            if let Some(failure) = received.end {
+                let is_to_blame = self.lanes[at].is_started() || !self.lanes[at].has_answered();
+                return self.died(at, failure.filter(|it| is_to_blame || is_answer(it)));
+            }
+        }
+    }
+
+    /// The socket of a lane is of no use any more. The request in front has failed, if there is a reason;
+    /// the others are sent again if they may be.
+    fn died(&mut self, at: usize, failure: Option<Failure>) {
+        let mut left = self.lanes[at].close();
+        self.record.closed_by_server += 1;
+        if let Some(failure) = failure
+            && let Some(front) = left.pop_front()
+        {
+            self.fail(at, front, failure);
+        }
+        for pending in left {
+            if self.shared.requests.target(pending.target).traits.idempotent {
+                self.record.resent += u64::from(pending.sent > 0);
+                self.push(at, pending.target, pending.due, pending.ready);
+            } else {
+                let detail = "closed before it was answered, and it may not be sent twice";
+                self.fail(at, pending, Failure::new(FailureKind::ClosedBeforeAnswer, detail));
+            }
+        }
+    }
+
+    /// A connection could not be opened: costs the request in front, then a pause, and after some times
+    /// the connection.
+    fn refused(&mut self, at: usize, error: io::Error) {
+        let origin = &self.shared.requests.origins()[at / self.connections];
+        let failure = worker::not_connected(origin, &error);
+        let refusal = (origin.clone(), error);
+        let lane = &mut self.lanes[at];
+        let mut left = lane.close();
+        lane.failures += 1;
+        lane.retry_at = self.shared.clock.now() + nanos(PAUSE);
+        let most = if self.connected { FAILURES_MAX } else { FAILURES_FIRST_MAX };
+        lane.is_given_up = lane.failures >= most;
+        self.refusal = Some(refusal);
+        if !self.lanes[at].is_given_up {
+            if let Some(front) = left.pop_front() {
+                self.fail(at, front, failure);
+            }
+            for pending in left {
+                self.push(at, pending.target, pending.due, pending.ready);
+            }
+            return;
+        }
+        for pending in left {
+            let Failure { kind, ref detail, os_error } = failure;
+            self.fail(at, pending, Failure { kind, detail: detail.clone(), os_error });
+        }
+        // No more of its places are given out.
+        let connection = at % self.connections;
+        let before = self.free.len();
+        self.free.retain(|(other, _)| *other != connection);
+        self.alive -= before - self.free.len();
+    }
+
+    /// Counts a request as failed.
+    fn fail(&mut self, at: usize, pending: Pending, failure: Failure) {
+        self.busy -= 1;
+        self.record.failure(failure, &self.shared.plan.targets[pending.target]);
+        if self.lanes[at].is_given_up {
+            self.alive -= 1;
+        } else {
+            self.free.push_back((at % self.connections, self.now));
+        }
+    }
+
+    /// Fails requests whose time is over, and tries connections again whose pause is.
+    fn look(&mut self) {
+        for at in 0..self.lanes.len() {
+            let lane = &self.lanes[at];
+            let Some(&front) = lane.pending.front() else { continue };
+            if lane.socket.is_none() {
+                self.write(at);
+                continue;
+            }
+            let since = if lane.is_open { front.sent } else { lane.opened_at };
+            if since == 0 || since.saturating_add(self.timeout_ns) > self.now {
+                continue;
+            }
+            let sent = (front.sent > 0).then_some(front.sent);
+            self.record.censored(front.due.intended, sent, self.now);
+            if !lane.is_open {
+                self.refused(at, ErrorKind::TimedOut.into());
+                continue;
+            }
+            let detail = format!("no complete answer within {:?}", self.shared.plan.timeout);
+            self.died(at, Some(Failure::new(FailureKind::TimedOut, detail)));
+        }
+    }
+
+    /// Counts what is outstanding, and what was due and not sent, as unanswered.
+    fn abandon(&mut self, schedule: &mut Schedule<'_>) {
+        for lane in &mut self.lanes {
+            for Pending { due, sent, .. } in lane.close() {
+                self.record.unanswered += 1;
+                self.record.censored(due.intended, (sent > 0).then_some(sent), self.now);
+            }
+            lane.is_dirty = false;
+        }
+        self.dirty.clear();
+        self.busy = 0;
+        while self.is_open_loop
+            && let Some(due) = schedule.take(self.now)
+        {
+            self.record.unanswered += 1;
+            self.record.censored(due.intended, None, self.now);
+        }
+    }
+}
+
+/// Whether a failure is one of what the server said, and not of the connection.
+fn is_answer(failure: &Failure) -> bool {
+    !matches!(failure.kind, FailureKind::ClosedBeforeAnswer | FailureKind::Reset | FailureKind::Io)
+}
