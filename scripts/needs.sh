@@ -12,6 +12,7 @@ needs=(
     "c++        g++            compile libFuzzer"
     "apache2    apache2-bin    hold every answer against it"
     "nginx      nginx-light    run the lab's configurations"
+    "haproxy    haproxy        be loaded by the load generator"
     "ab         apache2-utils  be served as HTTP/1.0"
     "wrk        wrk            be served on many connections"
     "siege      siege          hold our front end against it"

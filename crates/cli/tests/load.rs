@@ -147,6 +147,15 @@ fn the_highest_rate_is_searched_for_and_confirmed() {
     );
     assert!(err(&output).contains("milepost: closed loop: "), "{}", err(&output));
 
+    // Several processes search together.
+    let output = load(&[&[&*url, "--processes", "2"], &search[..], &["wrong==0"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let confirmation = &found["confirmation"]["plan"];
+    assert_eq!((&confirmation["processes"], &confirmation["rate"]), (&2.into(), &found["rate"]));
+    let achieved = found["confirmation"]["requests_per_second"].as_f64().unwrap();
+    assert!(achieved > 0.8 * found["rate"].as_f64().unwrap(), "{found}");
+
     let output = load(&[&[&*url], &search[..4], &["--find-max", "max<1ns"]].concat());
     assert_eq!(output.status.code(), Some(1), "{}", err(&output));
     let text = out(&output);

@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::names::Names;
+
 /// What is connected to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Endpoint {
@@ -23,6 +25,16 @@ impl From<SocketAddr> for Endpoint {
 impl From<PathBuf> for Endpoint {
     fn from(path: PathBuf) -> Self {
         Self::Unix(path.into())
+    }
+}
+
+impl Endpoint {
+    /// The address for connection number `turn`, where there are several to choose from.
+    pub(crate) fn in_turn(&self, names: Option<&Names>, turn: usize) -> Option<SocketAddr> {
+        match self {
+            Self::Tcp(address) => names.map(|names| names.address(*address, turn)),
+            Self::Unix(_) => None,
+        }
     }
 }
 

@@ -153,7 +153,12 @@ impl<'a> Http2Worker<'a> {
         let sources = &self.shared.plan.sources;
         for connection in 0..self.connections {
             let source = sources.get((self.first_connection + connection) % sources.len().max(1));
-            let opening = Opening { source: source.copied(), tls: self.tls.clone() };
+            let opening = Opening {
+                source: source.copied(),
+                tls: self.tls.clone(),
+                names: self.shared.plan.names.clone(),
+                number: self.first_connection + connection,
+            };
             self.links.borrow_mut().push(Arc::new(Link::new(origin.clone(), opening)));
         }
         self.origins.borrow_mut().push(origin);

@@ -27,6 +27,7 @@ mod interval;
 mod keep;
 mod layered;
 mod meter;
+mod names;
 mod observer;
 mod origin;
 mod pacer;
@@ -65,6 +66,7 @@ pub use failure::{FailureKind, RunError};
 pub use form::{FormPart, render_form};
 pub use interval::{Counts, Interval};
 pub use keep::{Keep, KeepContent};
+pub use names::Names;
 pub use observer::{Answered, Exchanged, Observer, Outcome};
 pub use pipeline::PIPELINE_MAX;
 pub use plan::{

@@ -323,6 +323,9 @@ impl<'a> PipelineWorker<'a> {
         let plan = self.shared.plan;
         let opening = Opening {
             tls: self.tls.as_ref(),
+            address: self.shared.requests.origins()[at / self.connections]
+                .endpoint
+                .in_turn(self.shared.plan.names.as_deref(), self.openings),
             source: plan.sources.get(self.openings % plan.sources.len().max(1)).copied(),
             buffer: plan.socket_buffer,
             no_delay: true,

@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::browse::Browsing;
+use crate::names::Names;
 use crate::rate::Rate;
 use crate::route::ConnectTo;
 use crate::share::Share;
@@ -76,6 +77,9 @@ pub struct Plan {
     pub browsing: Browsing,
     /// Other places for hosts that redirects lead to; see [`crate::Router::connect_to`].
     pub connect_to: Vec<ConnectTo>,
+    /// All addresses of the hosts, which new connections go to in turn; without it they go to those of the
+    /// targets.
+    pub names: Option<Arc<Names>>,
     /// Speak HTTP/2, with as many streams at a time on each connection. Over TLS the server must offer
     /// it; without TLS it is taken for granted.
     pub http2: Option<usize>,
@@ -259,6 +263,7 @@ impl Plan {
             io: Io::Auto,
             browsing: Browsing::default(),
             connect_to: Vec::new(),
+            names: None,
             http2: None,
             pipeline: None,
             tls: TlsSettings::default(),

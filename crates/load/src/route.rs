@@ -6,8 +6,10 @@ use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::endpoint::Endpoint;
+use crate::names::Names;
 use crate::target::{Scheme, Target, Tunnel};
 use crate::url::{HttpUrl, UrlError, UrlErrorKind, look_up};
 
@@ -84,6 +86,14 @@ impl Router {
             }
         }
         Ok(target)
+    }
+
+    /// All addresses of the hosts that were asked for so far, which are looked up `every` so often.
+    #[must_use]
+    pub fn names(&self, every: Option<Duration>) -> Names {
+        let hosts = self.addresses.iter();
+        let hosts = hosts.map(|((name, port), address)| (*address, name.clone(), *port));
+        Names::new(hosts.collect(), every)
     }
 
     fn address(&mut self, url: &HttpUrl) -> Result<Endpoint, RouteError> {

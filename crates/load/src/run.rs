@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
@@ -152,7 +152,21 @@ fn start_share(
             }
         })
         .collect::<Result<Vec<_>, RunError>>()?;
-    let results = start(workers, &shared, &parts).map_err(RunError::Worker)?;
+    let results = thread::scope(|scope| {
+        let (run_ends, ended) = channel::<()>();
+        if let Some((names, every)) = plan.names.as_ref().and_then(|it| it.every().map(|e| (it, e)))
+        {
+            scope.spawn(move || {
+                while ended.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
+                    names.renew();
+                }
+            });
+        }
+        let results = start(workers, &shared, &parts);
+        drop(run_ends);
+        results
+    });
+    let results = results.map_err(RunError::Worker)?;
     merge(plan, threads, io, results)
 }
 

@@ -12,7 +12,6 @@ use serde::Serialize;
 
 use crate::assertion::{Assertion, Verdict};
 use crate::control::Control;
-use crate::failure::RunError;
 use crate::plan::{Arrival, Plan, Spacing, Stop};
 use crate::rate::RATE_PER_SECOND_MAX;
 use crate::report::{AssertionOutcome, Report, WarningKind};
@@ -88,13 +87,13 @@ pub struct Found {
 /// # Errors
 ///
 /// When a run cannot be done.
-pub fn find_max(
+pub fn find_max<E>(
     plan: &Plan,
     assertion: &Assertion,
     control: &Control,
-    trial: impl FnMut(&Plan) -> Result<Report, RunError>,
+    trial: impl FnMut(&Plan) -> Result<Report, E>,
     watch: impl FnMut(&SearchStep),
-) -> Result<Found, RunError> {
+) -> Result<Found, E> {
     let mut search = Search { plan, assertion, trial, watch, steps: Vec::new(), mixed: Vec::new() };
     let (_, ceiling) = search.step(Purpose::Ceiling, None)?;
     let ceiling = ceiling.requests_per_second;
@@ -160,14 +159,14 @@ struct Search<'a, T, W> {
     mixed: Vec<f64>,
 }
 
-impl<T, W> Search<'_, T, W>
+impl<T, W, E> Search<'_, T, W>
 where
-    T: FnMut(&Plan) -> Result<Report, RunError>,
+    T: FnMut(&Plan) -> Result<Report, E>,
     W: FnMut(&SearchStep),
 {
     /// Tries a rate until a majority is certain. One success is believed: the confirming run looks
     /// again.
-    fn decide(&mut self, rate: f64, control: &Control) -> Result<Decision, RunError> {
+    fn decide(&mut self, rate: f64, control: &Control) -> Result<Decision, E> {
         let mut failures = 0;
         for number in 0..TRIES {
             let (held, _) = self.step(Purpose::Try, Some(rate))?;
@@ -198,7 +197,7 @@ where
         Ok(Decision::Fails)
     }
 
-    fn step(&mut self, purpose: Purpose, rate: Option<f64>) -> Result<(bool, Report), RunError> {
+    fn step(&mut self, purpose: Purpose, rate: Option<f64>) -> Result<(bool, Report), E> {
         let mut plan = self.plan.clone();
         // Each run has chances of its own, and the whole search is the same with the same seed.
         plan.seed = plan.seed.wrapping_add(self.steps.len() as u64);
@@ -331,7 +330,15 @@ mod tests {
                 cpu_max: Duration::from_millis(1),
             };
             let ended = crate::report::Ended::Duration;
-            Ok(summary::report(plan, 1, crate::Io::Epoll, None, measured, ended, None))
+            Ok::<_, std::convert::Infallible>(summary::report(
+                plan,
+                1,
+                crate::Io::Epoll,
+                None,
+                measured,
+                ended,
+                None,
+            ))
         };
         find_max(&plan, &assertion, &Control::new(), trial, |_| {}).unwrap()
     }

@@ -19,6 +19,8 @@ use crate::stream::Stream;
 pub(crate) struct Opening<'a> {
     /// How TLS is spoken, if any origin wants it.
     pub(crate) tls: Option<&'a Arc<ClientConfig>>,
+    /// Address of the server, if not that of the origin.
+    pub(crate) address: Option<SocketAddr>,
     /// Local address, if not any.
     pub(crate) source: Option<IpAddr>,
     /// Bytes of the send and of the receive buffer, if not the system's.
@@ -34,7 +36,9 @@ pub(crate) struct Opening<'a> {
 /// When the system refuses at once.
 pub(crate) fn open(origin: &Origin, opening: Opening<'_>) -> io::Result<Stream> {
     let socket = match &origin.endpoint {
-        Endpoint::Tcp(address) => Stream::Tcp(open_tcp(*address, opening)?),
+        Endpoint::Tcp(address) => {
+            Stream::Tcp(open_tcp(opening.address.unwrap_or(*address), opening)?)
+        }
         Endpoint::Unix(path) => Stream::Unix(UnixStream::connect(path)?),
     };
     let tls = opening.tls.zip(origin.secure.as_ref());

@@ -470,6 +470,9 @@ impl<'a> Worker<'a> {
         let sources = &self.shared.plan.sources;
         let opening = Opening {
             tls: self.tls.as_ref(),
+            address: self.origins[at / self.slots.len()]
+                .endpoint
+                .in_turn(self.shared.plan.names.as_deref(), self.openings),
             source: sources.get(self.openings % sources.len().max(1)).copied(),
             buffer: self.shared.plan.socket_buffer,
             no_delay: self.needs_no_delay,

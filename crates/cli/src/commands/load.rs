@@ -100,6 +100,10 @@ pub(crate) struct Args {
     #[arg(long, hide = true, value_parser = processes::share)]
     share: Option<Share>,
 
+    /// Which run of a search this process does its share of
+    #[arg(long, hide = true, value_parser = search::trial)]
+    trial: Option<search::Trial>,
+
     /// Open loop: this many requests a second, whether or not earlier ones are answered
     #[arg(long, value_name = "PER_SECOND")]
     rate: Option<f64>,
@@ -116,7 +120,7 @@ pub(crate) struct Args {
 
     /// Search for the highest rate at which an assertion such as 'p99<5ms' holds, with runs of -d each
     #[arg(long, value_name = "ASSERTION")]
-    #[arg(conflicts_with_all = ["rate", "stages", "requests", "processes", "assertions"])]
+    #[arg(conflicts_with_all = ["rate", "stages", "requests", "assertions"])]
     find_max: Option<Assertion>,
 
     /// Load for this time (5s) or number of requests (100) first, without measuring
@@ -217,8 +221,12 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let is_share = args.share.is_some();
     let find_max = args.find_max.clone();
     let shown = search::Shown { json, quiet: args.quiet };
-    let plan = Plan::try_from(args)?;
+    let trial = args.trial;
+    let mut plan = Plan::try_from(args)?;
     if is_share {
+        if let Some(trial) = trial {
+            trial.complete(&mut plan);
+        }
         let stopped = stop_on_signal().context("cannot listen to signals")?;
         processes::run_share(&plan, Control::stopped_by(stopped))?;
         return Ok(ExitCode::SUCCESS);
@@ -243,7 +251,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     };
     let mut report = progress::show(display, limit, &control, &mut outputs, || match plan.share {
         Share::WHOLE => Ok(milepost_load::run(&plan, &control)?),
-        _ => processes::run(&plan, &control),
+        _ => processes::run(&plan, &control, &[]),
     })?;
     report.assertions = assertions.iter().map(|assertion| assertion.judge(&report)).collect();
     let output = if json { json_text(&report)? } else { text::report(&plan, &report) };

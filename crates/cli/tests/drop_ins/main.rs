@@ -10,6 +10,7 @@ mod http_load;
 mod login;
 mod program;
 mod server;
+mod servers;
 mod siege;
 mod tls;
 mod verbatim;

@@ -39,13 +39,76 @@ pub(crate) struct Server {
 /// What is stopped when dropped.
 enum Process {
     Apache(#[expect(dead_code, reason = "held until it is dropped")] Httpd),
-    Nginx(Child),
+    Child(Child),
 }
 
 impl Server {
     /// Each kind once.
     pub(crate) fn both() -> [Self; 2] {
         [Self::apache(), Self::nginx()]
+    }
+
+    /// Each kind that there is, milepost itself among them.
+    pub(crate) fn all() -> [Self; 4] {
+        [Self::apache(), Self::nginx(), Self::haproxy(), Self::milepost()]
+    }
+
+    fn haproxy() -> Self {
+        Self::child("haproxy", "haproxy.cfg", &["-db", "-f"], |root, address, secure| {
+            let pem =
+                ["cert.pem", "key.pem"].map(|name| fs::read(root.join(name)).expect("a file"));
+            fs::write(root.join("both.pem"), pem.concat()).expect("a new file");
+            format!(
+                "global\n  maxconn 512\ndefaults\n  mode http\n  timeout client 30s\n\
+                 \x20 timeout server 30s\n  timeout connect 5s\nfrontend all\n  bind {address}\n\
+                 \x20 bind {secure} ssl crt {}/both.pem alpn h2,http/1.1\n\
+                 \x20 http-request redirect code 301 location /ok if {{ path /r }}\n\
+                 \x20 http-request redirect code 302 location /r if {{ path /chain }}\n\
+                 \x20 http-request return status 200 content-type text/plain string \"success\\n\" if {{ path /ok }}\n\
+                 \x20 http-request return status 404\n",
+                root.display()
+            )
+        })
+    }
+
+    fn milepost() -> Self {
+        let program = env!("CARGO_BIN_EXE_milepost");
+        Self::child(program, "httpd.conf", &["serve", "-f"], |root, address, secure| {
+            let root = root.display();
+            let site = format!(
+                "DocumentRoot \"{root}/htdocs\"\nRedirectMatch 301 ^/r$ /ok\nRedirectMatch 302 ^/chain$ /r\n"
+            );
+            format!(
+                "Listen {address}\nListen {secure} https\nServerName localhost\nMaxKeepAliveRequests 0\n\
+                 Protocols h2 h2c http/1.1\n<Directory \"{root}/htdocs\">\nRequire all granted\n</Directory>\n\
+                 {site}<VirtualHost {secure}>\nSSLEngine on\nSSLCertificateFile \"{root}/cert.pem\"\n\
+                 SSLCertificateKeyFile \"{root}/key.pem\"\n{site}</VirtualHost>\n"
+            )
+        })
+    }
+
+    /// A server that is one process and stays in the foreground.
+    fn child(
+        program: &str,
+        name: &str,
+        options: &[&str],
+        configure: impl Fn(&Path, SocketAddr, SocketAddr) -> String,
+    ) -> Self {
+        let directory = site();
+        let root = directory.path();
+        let file = root.join(name);
+        for _ in 0..PORTS_MAX {
+            let (address, secure) = (free_address(), free_address());
+            fs::write(&file, configure(root, address, secure)).expect("a directory to write in");
+            let mut command = Command::new(program);
+            command.args(options).arg(&file);
+            if let Some(child) = start_child(command, program, address) {
+                let name = if program == "haproxy" { "haproxy" } else { "milepost" };
+                let process = Process::Child(child);
+                return Self { name, address, secure, _process: process, directory };
+            }
+        }
+        panic!("{program} did not start with {:?}", fs::read_to_string(&file));
     }
 
     fn apache() -> Self {
@@ -122,7 +185,7 @@ impl Server {
                     name: "nginx",
                     address,
                     secure,
-                    _process: Process::Nginx(child),
+                    _process: Process::Child(child),
                     directory,
                 };
             }
@@ -146,7 +209,7 @@ impl Server {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        if let Self::Nginx(child) = self {
+        if let Self::Child(child) = self {
             // It may have ended already.
             let _ = child.kill();
             let _ = child.wait();
@@ -179,18 +242,23 @@ fn free_address() -> SocketAddr {
 
 /// `None` when it ended at once, such as for want of the port.
 fn start_nginx(root: &Path, file: &Path, address: SocketAddr) -> Option<Child> {
+    let mut command = Command::new("nginx");
+    command.arg("-p").arg(root).arg("-c").arg(file);
+    start_child(command, "nginx", address)
+}
+
+/// `None` when it ended at once, such as for want of the port.
+fn start_child(mut command: Command, program: &str, address: SocketAddr) -> Option<Child> {
     let path = std::env::var("PATH").unwrap_or_default();
-    let mut child = Command::new("nginx")
+    let mut child = command
         .env("PATH", format!("{path}:/usr/sbin"))
-        .arg("-p")
-        .arg(root)
-        .arg("-c")
-        .arg(file)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
-        .unwrap_or_else(|error| panic!("this test needs nginx; `make test` installs it: {error}"));
+        .unwrap_or_else(|error| {
+            panic!("this test needs {program}; `make test` installs it: {error}")
+        });
     let began = Instant::now();
     while began.elapsed() < START_MAX {
         if child.try_wait().expect("a child").is_some() {
@@ -203,5 +271,5 @@ fn start_nginx(root: &Path, file: &Path, address: SocketAddr) -> Option<Child> {
     }
     let _ = child.kill();
     let _ = child.wait();
-    panic!("nginx does not serve");
+    panic!("{program} does not serve");
 }

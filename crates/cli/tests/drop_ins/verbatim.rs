@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::program::ours;
+use crate::program::{ours, run};
 use crate::server::Server;
 use crate::siege::configure;
 
@@ -41,6 +41,19 @@ fn published_command_lines_of_siege_work() {
         let seconds: f64 = elapsed.split(' ').next().expect("a word").parse().expect("a number");
         assert!((1.0..10.0).contains(&seconds), "{elapsed}");
     }
+}
+
+/// What a script with ten generators in the background did.
+#[test]
+fn ten_generators_are_one_command() {
+    let [_, nginx] = Server::both();
+    let url = nginx.url("/r");
+    let words = ["load", "-q", "--processes", "10", "-c", "200", "-n", "5000", &url];
+    let words = [&words[..], &["--expect-status", "301"]].concat();
+    let printed = run(env!("CARGO_BIN_EXE_milepost"), nginx.directory(), &words);
+    assert_eq!(printed.exit, Some(0), "{printed:?}");
+    assert!(printed.out.contains("\nright answers   5,000 "), "{printed:?}");
+    assert!(printed.out.contains("10 threads in 10 processes"), "{printed:?}");
 }
 
 #[test]

@@ -6,6 +6,12 @@ use std::process::{Command, Stdio};
 /// The processor that generators run on, apart from the servers.
 const PROCESSOR: &str = "1";
 
+/// How much longer than it was told to a generator may take. Whoever takes more is ended, and its row says so.
+const END_WITHIN_SECONDS: f64 = 20.0;
+
+/// What `timeout` ends with when it had to kill.
+const KILLED: i32 = 137;
+
 /// How long a run takes in which the system calls are counted. It is slow, so short will do.
 const COUNTED_SECONDS: f64 = 0.5;
 
@@ -37,6 +43,15 @@ pub(crate) struct Trial {
     requests: f64,
     seconds: f64,
     cpu_seconds: f64,
+}
+
+/// Why there is no trial.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    /// It ran on after its time.
+    DidNotEnd,
+    /// It failed, or said nothing that could be read.
+    Failed(String),
 }
 
 impl Trial {
@@ -117,15 +132,18 @@ impl Generator {
     }
 
     /// Runs it once.
-    pub(crate) fn run(self, load: &Load<'_>) -> Result<Trial, String> {
+    pub(crate) fn run(self, load: &Load<'_>) -> Result<Trial, Fault> {
         let command = self.command(load);
         // The shell knows what its children have used to the millisecond.
         let mut timed = Command::new("bash");
         timed.args(["-c", "TIMEFORMAT='cpu %U %S'; time \"$@\"", "bash"]);
-        timed.args(["taskset", "-c", PROCESSOR]).args(&command);
+        timed.args(limit(load)).args(["taskset", "-c", PROCESSOR]).args(&command);
         // One runtime thread, as the others have one.
         timed.env("TOKIO_WORKER_THREADS", "1");
-        let output = timed.output().map_err(|error| error.to_string())?;
+        let output = timed.output().map_err(|error| Fault::Failed(error.to_string()))?;
+        if output.status.code() == Some(KILLED) {
+            return Err(Fault::DidNotEnd);
+        }
         let text = String::from_utf8_lossy(&output.stdout);
         let error = String::from_utf8_lossy(&output.stderr);
         let cpu_seconds = error.lines().rev().find_map(|line| line.strip_prefix("cpu "));
@@ -135,7 +153,10 @@ impl Generator {
             (Some((requests, seconds)), Some(cpu_seconds)) => {
                 Ok(Trial { requests, seconds, cpu_seconds })
             }
-            _ => Err(format!("{}: {}\n{text}{error}", self.name(), command.join(" "))),
+            _ => {
+                let said = format!("{}: {}\n{text}{error}", self.name(), command.join(" "));
+                Err(Fault::Failed(said))
+            }
         }
     }
 
@@ -179,8 +200,10 @@ impl Generator {
     pub(crate) fn calls_a_request(self, load: &Load<'_>) -> Result<String, String> {
         let load = Load { seconds: COUNTED_SECONDS, ..*load };
         let file = std::env::temp_dir().join(format!("bench_load-{}.strace", std::process::id()));
-        let output = Command::new("strace")
-            .args(["-f", "-c", "-o"])
+        let [timeout, rest @ ..] = limit(&load);
+        let output = Command::new(timeout)
+            .args(rest)
+            .args(["strace", "-f", "-c", "-o"])
             .arg(&file)
             .args(self.command(&load))
             .output();
@@ -196,6 +219,12 @@ impl Generator {
             _ => "-".to_owned(),
         })
     }
+}
+
+/// What ends a command that takes too long: it alone and what it started.
+fn limit(load: &Load<'_>) -> [String; 4] {
+    let seconds = load.seconds + END_WITHIN_SECONDS;
+    ["timeout", "-s", "KILL", &format!("{seconds}")].map(str::to_owned)
 }
 
 fn is_uring_allowed() -> bool {

@@ -20,7 +20,7 @@ use std::process::ExitCode;
 use milepost_stats::compare::paired_ratio;
 use milepost_stats::quantile::median_in_place;
 
-use generator::{Generator, Load, Trial};
+use generator::{Fault, Generator, Load, Trial};
 use server::Server;
 
 const CONNECTIONS: [usize; 4] = [1, 10, 100, 1000];
@@ -73,6 +73,7 @@ fn bench(words: &[&str]) -> Result<(), String> {
             for connections in CONNECTIONS.into_iter().filter(|it| only == 0 || *it == only) {
                 let load = Load { url: &url, location: &location, connections, seconds };
                 let mut trials: BTreeMap<&str, Vec<Trial>> = BTreeMap::new();
+                let mut endless: BTreeMap<&str, usize> = BTreeMap::new();
                 for _ in 0..rounds {
                     let mut order: Vec<_> = generators.iter().collect();
                     random.shuffle(&mut order);
@@ -80,12 +81,18 @@ fn bench(words: &[&str]) -> Result<(), String> {
                         // One that fails is not in the table; rounds pair what both took part in.
                         match generator.run(&load) {
                             Ok(trial) => trials.entry(generator.name()).or_default().push(trial),
-                            Err(error) => eprintln!("{error}"),
+                            Err(Fault::DidNotEnd) => {
+                                *endless.entry(generator.name()).or_default() += 1;
+                            }
+                            Err(Fault::Failed(error)) => eprintln!("{error}"),
                         }
                     }
                 }
                 println!("\n{}, {what}, {connections} connections", server.name());
                 print_table(&generators, &trials, &load)?;
+                for (name, times) in endless {
+                    println!("  {name:<22} did not end, {times} of {rounds} times");
+                }
             }
         }
     }

@@ -84,8 +84,9 @@ impl Uring {
         opening: Opening<'_>,
     ) -> io::Result<Stream> {
         let Endpoint::Tcp(address) = endpoint else { return Err(ErrorKind::Unsupported.into()) };
-        let socket = socket::prepare(*address, opening)?;
-        self.ring.connect(at, socket.into(), *address)?;
+        let address = opening.address.unwrap_or(*address);
+        let socket = socket::prepare(address, opening)?;
+        self.ring.connect(at, socket.into(), address)?;
         Ok(Stream::Ring)
     }
 

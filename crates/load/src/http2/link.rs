@@ -23,6 +23,7 @@ use crate::answer::Failure;
 use crate::endpoint::Endpoint;
 use crate::failure::FailureKind;
 use crate::layered::{self, Hindrance, session_of};
+use crate::names::Names;
 use crate::origin::Origin;
 use crate::report::TlsSession;
 
@@ -47,6 +48,9 @@ pub(super) struct Link {
 pub(super) struct Opening {
     pub(super) source: Option<IpAddr>,
     pub(super) tls: Option<Arc<ClientConfig>>,
+    /// All addresses, and which of them is the first for this connection.
+    pub(super) names: Option<Arc<Names>>,
+    pub(super) number: usize,
 }
 
 struct Open {
@@ -142,7 +146,11 @@ impl Link {
         let traffic = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
         match &self.origin.endpoint {
             Endpoint::Tcp(address) => {
-                let mut socket = self.connect_tcp(*address).await?;
+                // A turn of its own for each connection.
+                let turn = self.opening.number + self.generation.load(Relaxed) as usize;
+                let names = self.opening.names.as_deref();
+                let address = self.origin.endpoint.in_turn(names, turn).unwrap_or(*address);
+                let mut socket = self.connect_tcp(address).await?;
                 if let Some(request) = &self.origin.tunnel {
                     open_tunnel(&mut socket, request).await?;
                 }

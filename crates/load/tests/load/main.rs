@@ -9,6 +9,7 @@ mod http_load;
 mod intervals;
 mod misbehaviour;
 mod misbehaviour_of_servers;
+mod names;
 mod observer;
 mod open_loop;
 mod peer;

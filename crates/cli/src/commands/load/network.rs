@@ -3,11 +3,12 @@
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use clap::ValueEnum;
 use milepost_load::{
-    CipherList, ConnectTo, HttpUrl, Identity, Plan, Proxy, Resumption, Router, TlsSettings,
+    CipherList, ConnectTo, HttpUrl, Identity, Names, Plan, Proxy, Resumption, Router, TlsSettings,
     TlsVersion,
 };
 
@@ -31,6 +32,11 @@ pub(super) struct Args {
     #[arg(long, value_name = "N", conflicts_with_all = ["http2", "no_keep_alive"])]
     #[arg(help_heading = "Connections")]
     pipeline: Option<usize>,
+
+    /// Look up the hosts anew so often; new connections go to all their addresses in turn
+    #[arg(long, value_name = "TIME", value_parser = super::plan::duration)]
+    #[arg(help_heading = "Connections")]
+    resolve_every: Option<Duration>,
 
     /// Connect to TO_HOST:TO_PORT for HOST:PORT; what is empty means any, or the same; repeatable
     #[arg(long, value_name = "HOST:PORT:TO_HOST:TO_PORT", value_parser = ConnectTo::parse)]
@@ -127,6 +133,11 @@ impl Args {
             proxy.tunnels_all = self.proxy_tunnel || self.http2;
         }
         router
+    }
+
+    /// All addresses of the hosts, if they are wanted.
+    pub(super) fn names(&self, router: &Router) -> Option<Arc<Names>> {
+        self.resolve_every.map(|every| Arc::new(router.names(Some(every))))
     }
 
     /// Adds to the plan what it has to know. Reads files; those of the authorities only if the run

@@ -48,6 +48,7 @@ impl TryFrom<Args> for Plan {
             OrderArg::Random => Order::Random,
         };
         plan.seed = args.seed;
+        plan.names = args.network.names(&router);
         plan.variables = args.request.variables()?;
         plan.io = match args.io {
             IoArg::Auto => Io::Auto,

@@ -49,12 +49,12 @@ pub(super) fn share(text: &str) -> Result<Share, String> {
     }
 }
 
-/// Runs the plan in `plan.share.of` processes.
+/// Runs the plan in `plan.share.of` processes, with `more` words for each.
 ///
 /// # Errors
 ///
 /// When one of them cannot be started, or ends without a result; then all others end too.
-pub(super) fn run(plan: &Plan, control: &Control) -> anyhow::Result<Report> {
+pub(super) fn run(plan: &Plan, control: &Control, more: &[String]) -> anyhow::Result<Report> {
     let of = plan.share.of;
     if of > plan.connections {
         bail!("{of} processes need as many connections, and there are {} (-c)", plan.connections);
@@ -63,7 +63,7 @@ pub(super) fn run(plan: &Plan, control: &Control) -> anyhow::Result<Report> {
     let (said, says) = channel();
     let mut children = Vec::with_capacity(of);
     for index in 0..of {
-        children.push(Running::start(Share { index, of }, said.clone())?);
+        children.push(Running::start(Share { index, of }, more, said.clone())?);
     }
     drop(said);
     let mut results = Results { ready: 0, ended: vec![false; of], done: Vec::with_capacity(of) };
@@ -147,11 +147,12 @@ struct Running {
 }
 
 impl Running {
-    fn start(share: Share, said: Sender<Said>) -> anyhow::Result<Self> {
+    fn start(share: Share, more: &[String], said: Sender<Said>) -> anyhow::Result<Self> {
         let program = std::env::current_exe().context("cannot find this program")?;
         let mut child = Command::new(program)
             .args(std::env::args_os().skip(1))
             .args(["--share", &format!("{}/{}", share.index, share.of)])
+            .args(more)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

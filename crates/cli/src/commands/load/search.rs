@@ -1,12 +1,17 @@
 //! `milepost load --find-max`: the highest rate at which an assertion holds.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
-use milepost_load::{Assertion, Control, Found, Plan, Purpose, SearchStep, find_max};
+use milepost_load::{
+    Arrival, Assertion, Control, Found, Plan, Purpose, Rate, Report, SearchStep, Share, Stop,
+    find_max,
+};
 
-use super::{EXIT_WRONG, note, print, stop_on_signal, text};
+use super::{EXIT_WRONG, note, print, processes, stop_on_signal, text};
 
 /// What is shown of the search beside its result.
 #[derive(Debug, Clone, Copy)]
@@ -17,8 +22,18 @@ pub(super) struct Shown {
 
 /// Searches, tells each step on stderr, prints what was found.
 pub(super) fn run(plan: &Plan, assertion: &Assertion, shown: Shown) -> anyhow::Result<ExitCode> {
-    let control = Control::stopped_by(stop_on_signal().context("cannot listen to signals")?);
-    let trial = |plan: &Plan| milepost_load::run(plan, &control);
+    let stopped = stop_on_signal().context("cannot listen to signals")?;
+    let control = Control::stopped_by(Arc::clone(&stopped));
+    let trial = |plan: &Plan| -> anyhow::Result<Report> {
+        match plan.share {
+            Share::WHOLE => Ok(milepost_load::run(plan, &control)?),
+            _ => {
+                let more = ["--trial".to_owned(), Trial::of(plan).to_string()];
+                // Each run is told of by itself.
+                processes::run(plan, &Control::stopped_by(Arc::clone(&stopped)), &more)
+            }
+        }
+    };
     let watch = |done: &SearchStep| {
         if !shown.quiet {
             note(&step(done));
@@ -34,6 +49,62 @@ pub(super) fn run(plan: &Plan, assertion: &Assertion, shown: Shown) -> anyhow::R
     };
     print(&output).context("cannot write to stdout")?;
     Ok(if found.rate.is_some() { ExitCode::SUCCESS } else { ExitCode::from(EXIT_WRONG) })
+}
+
+/// What a run of the search does otherwise than the plan says. Travels to the processes that share it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Trial {
+    seed: u64,
+    /// Requests a second; none in the closed loop.
+    rate: Option<f64>,
+    length: Duration,
+}
+
+impl Trial {
+    fn of(plan: &Plan) -> Self {
+        let rate = plan.arrival.rate().and_then(Rate::as_constant);
+        let length = match plan.stop {
+            Stop::Duration(length) => length,
+            // A search has no other stop.
+            _ => Duration::ZERO,
+        };
+        Self { seed: plan.seed, rate, length }
+    }
+
+    /// Makes the plan that of the run.
+    pub(super) fn complete(self, plan: &mut Plan) {
+        let Self { seed, rate, length } = self;
+        plan.seed = seed;
+        plan.stop = Stop::Duration(length);
+        plan.arrival = match (rate, &plan.arrival) {
+            (Some(rate), Arrival::Open { spacing, .. }) => Arrival::open(rate, *spacing),
+            (Some(rate), _) => Arrival::uniform(rate),
+            (None, _) => Arrival::Closed,
+        };
+    }
+}
+
+impl fmt::Display for Trial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The rate as its bits: all processes must have the same.
+        let rate = self.rate.map_or("closed".to_owned(), |rate| rate.to_bits().to_string());
+        write!(f, "{}/{rate}/{}", self.seed, self.length.as_nanos())
+    }
+}
+
+/// Reads what another process wrote.
+pub(super) fn trial(text: &str) -> Result<Trial, String> {
+    let parts: Vec<_> = text.split('/').collect();
+    let read = |parts: &[&str]| {
+        let [seed, rate, length] = parts else { return None };
+        let rate = match *rate {
+            "closed" => None,
+            bits => Some(f64::from_bits(bits.parse().ok()?)),
+        };
+        let length = Duration::from_nanos(length.parse().ok()?);
+        Some(Trial { seed: seed.parse().ok()?, rate, length })
+    };
+    read(&parts).ok_or_else(|| "a trial is SEED/RATE/LENGTH".to_owned())
 }
 
 /// One run of the search on one line.
@@ -80,4 +151,20 @@ fn describe(plan: &Plan, assertion: &Assertion, found: &Found) -> String {
         out += &text::report(plan, report);
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trial_comes_back_as_it_went() {
+        for rate in [None, Some(0.1 + 0.2), Some(1e6)] {
+            let one = Trial { seed: u64::MAX, rate, length: Duration::from_millis(1_500) };
+            assert_eq!(trial(&one.to_string()), Ok(one));
+        }
+        for wrong in ["", "1/2", "1/x/2", "1/closed/2/3"] {
+            assert!(trial(wrong).is_err(), "{wrong}");
+        }
+    }
 }
