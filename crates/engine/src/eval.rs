@@ -59,6 +59,7 @@ use crate::pool::Pool;
 use crate::program::{DirConfig, Naming, Program, RewriteDir, Server};
 use crate::request::Request;
 use crate::response::AddedFields;
+use crate::site::Site;
 use crate::trace::{Directive, Event, Step};
 
 /// Buffers that deciding uses over and over. One for each thread, for one site.
@@ -440,6 +441,26 @@ fn has_control(value: &[u8]) -> bool {
     // A fold without an early end, so that the compiler makes vector code of it.
     let bad = |byte: u8| ((byte < b' ') & (byte != b'\t')) | (byte == 0x7f);
     value.iter().fold(false, |found, &byte| found | bad(byte))
+}
+
+impl Site {
+    /// Decides what becomes of a request whose head cannot be read: its error, by the first server of the
+    /// address. `request` stands for it and says nothing but where it came from.
+    pub fn decide_unread<'s>(
+        &'s self,
+        request: &Request<'_>,
+        outside: &dyn Outside,
+        scratch: &'s mut Scratch,
+        status: u16,
+    ) -> Decision<'s> {
+        scratch.hop.reset();
+        scratch.host.clear();
+        scratch.server = identity::select(self.program(), request.local, b"", b"");
+        scratch.work.request.clear();
+        scratch.work.cookies.clear();
+        (scratch.has_first, scratch.redirects, scratch.rule) = (false, 0, None);
+        self.decide_refused(request, outside, scratch, status)
+    }
 }
 
 impl Scratch {

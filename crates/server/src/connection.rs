@@ -199,7 +199,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond> Connection<S, R> {
                 Event::End => return Ok(()),
             }
         }
-        self.refuse_with(400, |reply| reply.error_because(400, PLAIN_ON_TLS));
+        self.refuse_with(|_, _, reply| reply.error_because(400, PLAIN_ON_TLS));
         self.write().await?;
         self.linger().await
     }
@@ -332,14 +332,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond> Connection<S, R> {
 
     /// Answers a request that cannot be understood, or came too late, and closes.
     fn refuse(&mut self, status: u16) {
-        self.refuse_with(status, |reply| reply.error(status));
+        self.refuse_with(|responder, peer, reply| responder.respond_unread(status, peer, reply));
     }
 
-    fn refuse_with(&mut self, status: u16, write: impl FnOnce(&mut Reply)) {
+    fn refuse_with(&mut self, write: impl FnOnce(&mut R, &Peer, &mut Reply)) {
         let worker = Rc::clone(&self.worker);
         let Answering { responder, reply, .. } = &mut *worker.answering.borrow_mut();
         reply.clear();
-        write(reply);
+        write(responder, &self.peer, reply);
+        let status = reply.status();
         let start = self.output.len();
         head::write(&mut self.output, reply, &worker.clock, Ending::Close);
         worker.counters.answered(status, reply.length(), None);

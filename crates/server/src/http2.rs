@@ -257,7 +257,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond + 'static> Session<S, R> {
                 Some(head)
             }
             Err(error) => {
-                reply.error(error.status());
+                responder.respond_unread(error.status(), &self.peer, reply);
                 None
             }
         };

@@ -179,6 +179,11 @@ impl Reply {
         self.content = Content::File(content);
     }
 
+    /// Whether all of the content is in memory.
+    pub(crate) fn is_in_memory(&self) -> bool {
+        matches!(self.content, Content::Written | Content::Shared { .. })
+    }
+
     /// Whether the content is several parts of a file, with a type of its own.
     pub(crate) fn is_multipart(&self) -> bool {
         self.status == 206 && self.fields.windows(MULTIPART.len()).any(|text| text == MULTIPART)

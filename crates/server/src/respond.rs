@@ -34,6 +34,11 @@ pub trait Respond {
     /// Makes the reply to one request. `reply` is empty, with status 200.
     fn respond(&mut self, request: &RequestHead<'_>, peer: &Peer, reply: &mut Reply);
 
+    /// Makes the reply to a request whose head could not be read, or did not arrive in time.
+    fn respond_unread(&mut self, status: u16, _peer: &Peer, reply: &mut Reply) {
+        reply.error(status);
+    }
+
     /// Whether [`Respond::note`] is to be called. Asked for each request, so it should know at once.
     fn takes_notes(&self) -> bool {
         false

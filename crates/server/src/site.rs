@@ -135,6 +135,20 @@ impl Respond for SiteResponder {
         }
     }
 
+    fn respond_unread(&mut self, status: u16, peer: &Peer, reply: &mut Reply) {
+        let mut lines = Vec::new();
+        let parsed = request::parse(STANDS_FOR_UNREAD, &request::HeadLimits::default(), &mut lines);
+        let Ok(Some(head)) = parsed else { return reply.error(status) };
+        let plan = self.end(&head, peer, reply, |site, request, outside, scratch| {
+            site.decide_unread(request, outside, scratch, status)
+        });
+        // The connection ends with this answer: no backend is asked, and no large file is read for it.
+        if plan.is_some() || !reply.is_in_memory() {
+            reply.clear();
+            reply.error(status);
+        }
+    }
+
     fn tls(&self, local: SocketAddr) -> Option<Arc<Tls>> {
         self.tls.clone().filter(|tls| tls.is_at(local))
     }
@@ -346,6 +360,9 @@ fn is_decided_error(decision: &Decision<'_>) -> bool {
     };
     !matches!(status, 200..=299 | 404 | 405)
 }
+
+/// What stands for a head that could not be read, where one is asked for.
+const STANDS_FOR_UNREAD: &[u8] = b"GET / HTTP/1.0\r\n\r\n";
 
 /// Makes a reply of a decision that ends here.
 fn fill(

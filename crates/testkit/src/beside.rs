@@ -90,10 +90,31 @@ impl Beside {
     /// When an answer differs, with all that differ.
     #[track_caller]
     pub fn compare(&self, requests: &[String], show: impl Fn(&str, &str) -> String) {
+        let requests: Vec<_> =
+            requests.iter().map(|request| (request.clone(), whole(request))).collect();
+        self.compare_all(&requests, show);
+    }
+
+    /// As [`Beside::compare`], for requests that are sent as they are.
+    ///
+    /// # Panics
+    /// When an answer differs, with all that differ.
+    #[track_caller]
+    pub fn compare_bytes(&self, requests: &[&[u8]], show: impl Fn(&str, &str) -> String) {
+        let name = |request: &[u8]| {
+            String::from_utf8_lossy(&request[..request.len().min(60)]).into_owned()
+        };
+        let requests: Vec<_> =
+            requests.iter().map(|request| (name(request), request.to_vec())).collect();
+        self.compare_all(&requests, show);
+    }
+
+    #[track_caller]
+    fn compare_all(&self, requests: &[(String, Vec<u8>)], show: impl Fn(&str, &str) -> String) {
         let mut wrong = String::new();
-        for request in requests {
+        for (request, bytes) in requests {
             let shown = |address| {
-                let answer = ask(address, request);
+                let answer = ask(address, bytes);
                 let (head, content) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
                 // The ports of both differ.
                 show(head, content).replace(&format!(":{}", address.port()), "")
@@ -142,8 +163,8 @@ fn serve(root: &Path, text: &str) -> (SocketAddr, Running, Arc<Logs>) {
     (address, running, logs)
 }
 
-/// Sends a request line with fields, and reads the answer to its end. An empty line in it ends the fields.
-fn ask(address: SocketAddr, request: &str) -> String {
+/// Makes a request of a line with fields. An empty line in it ends the fields.
+fn whole(request: &str) -> Vec<u8> {
     let (line, rest) = request.split_once('\n').unwrap_or((request, ""));
     let (fields, content) = rest.split_once("\n\n").unwrap_or((rest, ""));
     let mut text = format!("{line}\r\nHost: www.test\r\nConnection: close\r\n");
@@ -153,9 +174,15 @@ fn ask(address: SocketAddr, request: &str) -> String {
     }
     text.push_str("\r\n");
     text.push_str(content);
+    text.into_bytes()
+}
+
+/// Sends a request, and reads the answer to its end.
+fn ask(address: SocketAddr, request: &[u8]) -> String {
     let mut stream = TcpStream::connect(address).expect("connects");
     stream.set_read_timeout(Some(ANSWER_MAX)).expect("sets a timeout");
-    stream.write_all(text.as_bytes()).expect("sends a request");
+    // Who has heard enough may close before it has read everything.
+    let _ = stream.write_all(request);
     let mut bytes = Vec::new();
     // A reset after the answer is an end too.
     let _ = stream.read_to_end(&mut bytes);

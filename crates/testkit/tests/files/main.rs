@@ -5,4 +5,5 @@ mod expiry;
 mod links;
 mod parts;
 mod support;
+mod unread;
 mod validators;

@@ -33,7 +33,7 @@ const COMPARED: [&str; 19] = [
 pub(crate) const MODIFIED: Duration = Duration::from_micros(1_714_564_800_250_000);
 
 /// Modules that redirects do not need.
-const MODULES: [&str; 3] = ["expires", "autoindex", "negotiation"];
+const MODULES: [&str; 4] = ["expires", "autoindex", "negotiation", "reqtimeout"];
 
 /// Starts both servers with `files` below `htdocs`, each with its content.
 #[track_caller]
