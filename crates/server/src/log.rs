@@ -161,6 +161,11 @@ impl Logs {
         }
     }
 
+    /// Whether there is any such expression.
+    fn has_expressions(&self) -> bool {
+        (0..self.servers.len()).any(|server| self.expressions(server).next().is_some())
+    }
+
     /// The expressions that choose what the logs of a server have, in their order.
     pub(crate) fn expressions(&self, server: usize) -> impl Iterator<Item = &LogExpression> {
         self.of_server(server).iter().filter_map(|open| match &open.log.condition {

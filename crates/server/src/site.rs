@@ -202,6 +202,9 @@ impl SiteResponder {
 
     /// Asks the expressions of the logs; nothing is asked, nor allocated, where there are none.
     fn unwanted(&mut self, head: &RequestHead<'_>, peer: &Peer, status: u16) -> Vec<bool> {
+        if !self.lines.has_expressions() {
+            return Vec::new();
+        }
         let server = self.site.logged(&self.scratch).server();
         let fields = HeadFields(head.fields);
         let request = request(head, &fields, peer);

@@ -215,9 +215,7 @@ impl Run<'_> {
                 } else if let Some(media_type) = hop.notes.get(FORCED_TYPE) {
                     hop.fields.set(b"Content-Type", media_type);
                 }
-                if hop.status < 400 {
-                    self.add_expiry(hop, is_file);
-                }
+                self.add_expiry(hop, config.expires.as_deref(), is_file);
                 // A change that fails ends the changes of its list, and that is all.
                 let _ = self.run_edits(hop, &edits.always, Target::Always, late);
                 let _ = self.run_edits(hop, &edits.success, Target::Success, late);
@@ -244,9 +242,7 @@ impl Run<'_> {
                 if matches!(answer, Answer::Status(405 | 501) | Answer::Text(405 | 501)) {
                     hop.fields.set(b"Allow", if hop.is_handled { ALLOWED } else { b"" });
                 }
-                if hop.status < 400 {
-                    self.add_expiry(hop, false);
-                }
+                self.add_expiry(hop, config.expires.as_deref(), false);
                 let _ = self.run_edits(hop, &edits.always, Target::Always, late);
             }
         }

@@ -14,7 +14,7 @@ use super::identity::write_text;
 use super::rewrite::FORCED_TYPE;
 use super::{Hop, Run};
 use crate::build::bytes_to_path;
-use crate::program::{ExpiryBase, Mime};
+use crate::program::{Expires, ExpiryBase, Mime};
 
 /// The types that get the charset of `AddDefaultCharset`.
 const WITH_CHARSET: [&[u8]; 2] = [b"text/plain", b"text/html"];
@@ -82,10 +82,8 @@ impl Run<'_> {
     }
 
     /// Sets when the answer expires, as mod_expires does: never for an error.
-    pub(super) fn add_expiry(&mut self, hop: &mut Hop, is_file: bool) {
-        let config = hop.config.clone();
-        let config = config.as_deref().unwrap_or(&self.server.base);
-        let Some(expires) = config.expires.as_deref() else { return };
+    pub(super) fn add_expiry(&mut self, hop: &mut Hop, expires: Option<&Expires>, is_file: bool) {
+        let Some(expires) = expires.filter(|_| hop.status < 400) else { return };
         if hop.fields.get(b"Expires").is_some() || self.work.always.get(b"Expires").is_some() {
             return;
         }

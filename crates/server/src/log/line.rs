@@ -22,6 +22,7 @@ use crate::respond::{Answered, Peer};
 pub(crate) struct Lines {
     pub(super) logs: Arc<Logs>,
     wants_rule: bool,
+    has_expressions: bool,
     pub(super) buffer: Vec<u8>,
     pub(super) stamps: Stamps,
 }
@@ -34,7 +35,13 @@ impl Lines {
 
     pub(crate) fn new(logs: Arc<Logs>) -> Lines {
         let wants_rule = logs.wants_rule();
-        Lines { logs, wants_rule, buffer: Vec::new(), stamps: Stamps::default() }
+        let has_expressions = logs.has_expressions();
+        Lines { logs, wants_rule, has_expressions, buffer: Vec::new(), stamps: Stamps::default() }
+    }
+
+    /// Whether any log asks an expression what it is to have.
+    pub(crate) fn has_expressions(&self) -> bool {
+        self.has_expressions
     }
 
     /// Whether the error log is to have what mod_rewrite does.
