@@ -25,7 +25,7 @@ MILEPOST := $(TARGET)/release/milepost
 # Results say which commit they are from.
 export MILEPOST_COMMIT ?= $(shell git describe --always --dirty 2>/dev/null)
 
-.PHONY: help demo test lint bench bench-load bench-loading bench-truth bench-server bench-tls fuzz conformance install deb clean
+.PHONY: help demo test lint bench bench-load bench-loading bench-truth bench-server bench-tls bench-upload fuzz conformance install deb clean
 .PHONY: release manual
 
 help: ## List the tasks
@@ -57,6 +57,9 @@ bench-server: release ## What a request costs here and on nginx, Apache, HAProxy
 
 bench-tls: release ## What handshakes cost, of the server beside nginx and of the client beside openssl s_time
 	scripts/bench-tls.sh $(MILEPOST)
+
+bench-upload: release ## An upload that outlasts a real Tomcat's patience: straight, and through Apache, nginx and milepost
+	scripts/bench-upload.sh $(MILEPOST)
 
 bench-load: ## Hold the load generator against wrk, h2load and oha, one thread each (some ten minutes)
 	$(CARGO) run --locked --release -p milepost-load --example bench_load

@@ -6,8 +6,9 @@
 use std::time::{Duration, Instant};
 
 use milepost_testkit::directory::Directory;
+use serde_json::Value;
 
-use crate::support::{Finished, Server, run};
+use crate::support::{Finished, Server, run, write};
 
 const CONFIGURATION: &str = "Listen 127.0.0.1:0\nMaxKeepAliveRequests 0\nKeepAliveTimeout 15\n\
                              Redirect 301 /test/1 http://www.example.org/new/1\n";
@@ -58,6 +59,25 @@ fn wrk_sees_no_errors() {
         assert!(finished.stdout.contains("Requests/sec:"), "{}", finished.stdout);
         for trouble in ["Socket errors", "Non-2xx or 3xx"] {
             assert!(!finished.stdout.contains(trouble), "{}", finished.stdout);
+        }
+    });
+}
+
+#[test]
+fn siege_sees_no_errors() {
+    let home = Directory::new().expect("a directory");
+    let home = home.path().to_str().expect("UTF-8");
+    with_server(|server| {
+        for protocol in ["HTTP/1.0", "HTTP/1.1"] {
+            let settings =
+                format!("follow-location = false\nlogging = false\nprotocol = {protocol}\n");
+            let rc = write(home.as_ref(), "siegerc", &settings);
+            let arguments = ["-R", &rc, "-b", "-j", "-c", "5", "-r", "20", &server.url("/test/1")];
+            let finished = run("siege", &arguments, &[("HOME", home)]);
+            let start = finished.stdout.find('{').expect("JSON");
+            let report: Value = serde_json::from_str(&finished.stdout[start..]).expect("JSON");
+            assert_eq!(report["transactions"], 100, "{protocol}: {report}");
+            assert_eq!(report["failed_transactions"], 0, "{protocol}: {report}");
         }
     });
 }

@@ -16,6 +16,8 @@ mod killed;
 mod manual;
 mod measured;
 mod page;
+mod proxied;
 mod requests;
 mod support;
 mod tls;
+mod web_socket;

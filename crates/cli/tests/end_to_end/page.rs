@@ -87,14 +87,14 @@ fn the_report_renders() {
 }
 
 /// A browser with a profile of its own.
-struct Browser {
+pub(crate) struct Browser {
     program: &'static str,
     profile: String,
 }
 
 impl Browser {
     #[track_caller]
-    fn new(home: &Path) -> Browser {
+    pub(crate) fn new(home: &Path) -> Browser {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let directories: Vec<_> = std::env::split_paths(&path).collect();
         let is_there = |name: &&str| directories.iter().any(|path| path.join(name).is_file());
@@ -106,7 +106,12 @@ impl Browser {
     /// Opens a file; the console must stay empty.
     #[track_caller]
     fn visit(&self, options: &[&str], page: &Path) -> Finished {
-        let address = format!("file://{}", page.display());
+        self.open(options, &format!("file://{}", page.display()))
+    }
+
+    /// Opens an address; the console must stay empty.
+    #[track_caller]
+    pub(crate) fn open(&self, options: &[&str], address: &str) -> Finished {
         let fixed = [
             "--headless",
             // The page is our own, and root has no other way.
@@ -121,7 +126,7 @@ impl Browser {
             "--enable-logging=stderr",
             &self.profile,
         ];
-        let finished = run(self.program, &[&fixed, options, &[&*address]].concat(), &[]);
+        let finished = run(self.program, &[&fixed, options, &[address]].concat(), &[]);
         assert_eq!(finished.code, Some(0), "{}", finished.stderr);
         let console = finished.stderr.lines().filter(|line| line.contains(":CONSOLE"));
         let console: Vec<&str> = console.collect();

@@ -190,3 +190,23 @@ fn an_upgrade_that_is_not_allowed_is_not_passed_on() {
     let proxy = Proxy::start(&format!("ProxyPass / http://{}/", backend.address));
     assert_eq!(proxy.get("/").status, 502);
 }
+
+#[test]
+fn a_backend_without_patience_gets_an_upload_that_pauses() {
+    // As a servlet container with a short `connectionTimeout`.
+    let patience = Duration::from_millis(500);
+    let backend = Backend::start(move |link| {
+        link.stream.set_read_timeout(Some(patience)).unwrap();
+        let answer = if link.request().is_some() { OK } else { "HTTP/1.1 500 Late\r\n\r\n" };
+        link.say(answer);
+    });
+    let proxy = Proxy::start(&format!("ProxyPass / http://{}/", backend.address));
+    let half = vec![b'x'; 1_000_000];
+    let mut client = proxy.connect();
+    client.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2000000\r\n\r\n");
+    client.send(&half);
+    thread::sleep(3 * patience);
+    client.send(&half);
+    assert_eq!(client.answer(false).status, 200);
+    assert_eq!(backend.requests()[0].content.len(), 2_000_000);
+}
