@@ -49,6 +49,14 @@ pub(crate) struct Made {
     pub(crate) unasked: bool,
 }
 
+/// What is to be answered in place of it.
+#[derive(Clone, Copy)]
+pub(crate) struct Failed<'a> {
+    pub(crate) status: u16,
+    /// What the page says, if no directive has another one.
+    pub(crate) why: Option<&'a str>,
+}
+
 /// How it ended.
 pub(crate) enum Ended {
     /// The answer has been handed to the client, to its end.
@@ -155,15 +163,16 @@ impl Deferred {
 
     /// Answers in place of what was to be done; or the plan for a backend that has the document of the error.
     fn fail(&mut self, fault: &Fault) -> Result<Box<Reply>, Box<Plan>> {
-        let status = fault.status();
+        let (status, why) = (fault.status(), fault.sentence());
+        let failed = Failed { status, why: why.as_deref() };
         match &self.work {
             Work::Content(_) => self
                 .aside
-                .replace(|ending, head, peer, reply| ending.refuse(head, peer, reply, status)),
+                .replace(|ending, head, peer, reply| ending.refuse(head, peer, reply, failed)),
             Work::Backend(forward) => {
                 self.aside.log(fault, status, forward.url());
                 self.aside
-                    .replace(|ending, head, peer, reply| ending.fail(head, peer, reply, status))
+                    .replace(|ending, head, peer, reply| ending.fail(head, peer, reply, failed))
             }
         }
     }

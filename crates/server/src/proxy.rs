@@ -20,6 +20,7 @@ mod address;
 mod balance;
 pub(crate) mod client;
 mod exchange;
+mod fault;
 mod head;
 mod held;
 mod pool;
@@ -44,8 +45,8 @@ use crate::tls::Tls;
 use address::Address;
 use balance::Balance;
 use client::{Beginning, Client, ContentError, Incoming, Piece};
-pub(crate) use exchange::Fault;
 use exchange::{Answer, Exchange, Source};
+pub(crate) use fault::Fault;
 use head::Outgoing;
 use held::Held;
 use pool::Pool;
@@ -238,8 +239,31 @@ impl Forward {
         }
     }
 
-    /// Asks one backend, twice if the first connection turns out to be closed.
+    /// Asks one backend, and counts what becomes of it.
     async fn ask<C: Client>(
+        &mut self,
+        aside: &mut Aside,
+        client: &mut C,
+        address: &Address<'_>,
+        backend: Option<usize>,
+        content: (Incoming, &[u8]),
+    ) -> Result<Option<Ended>, Fault> {
+        let result = self.exchange(aside, client, address, backend, content).await;
+        client.counters().backend(self.counted(backend), |counts| match &result {
+            Ok(Some(Ended::Cut)) => counts.cut += 1,
+            Ok(_) => counts.answered += 1,
+            Err(_) => counts.failed += 1,
+        });
+        result
+    }
+
+    /// What counts go by: a URL of the configuration, of which there are not many.
+    fn counted(&self, backend: Option<usize>) -> &str {
+        backend.map_or("other", |number| &self.proxies.site.backends()[number].url)
+    }
+
+    /// The same, with two requests if the connection of the first turns out to be closed.
+    async fn exchange<C: Client>(
         &mut self,
         aside: &mut Aside,
         client: &mut C,
@@ -272,6 +296,9 @@ impl Forward {
             let secure = if address.secure { self.secure(address) } else { None };
             let taken = pool.take(address, may_reuse, repeatable, connect, secure).await?;
             let reused = taken.reused;
+            client.counters().backend(self.counted(backend), |counts| {
+                *(if reused { &mut counts.reused } else { &mut counts.opened }) += 1;
+            });
             let (outgoing, source) = match (&self.held, content) {
                 (Some(held), _) => {
                     (Outgoing::Length(held.length()), Source::Held { held, offset: 0 })
@@ -324,6 +351,8 @@ impl Forward {
             let answer = match result {
                 Ok(answer) => answer,
                 Err(fault) if fault.is_stale() && reused && repeatable && !is_live => {
+                    drop(exchange);
+                    client.counters().backend(self.counted(backend), |counts| counts.retried += 1);
                     may_reuse = false;
                     continue;
                 }

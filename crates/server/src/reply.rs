@@ -162,6 +162,12 @@ impl Reply {
         page::write_because(&mut self.written, self.status, sentence);
     }
 
+    /// Has the error page say why.
+    pub(crate) fn explain(&mut self, sentence: &str) {
+        self.written.clear();
+        page::write_because(&mut self.written, self.status, sentence);
+    }
+
     fn add_page(&mut self, location: Option<&[u8]>) {
         if status::has_content(self.status) {
             self.add_lines(page::CONTENT_TYPE_LINE);

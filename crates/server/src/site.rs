@@ -13,7 +13,7 @@ use milepost_engine::{
 };
 use milepost_http::request::{self, Content, FieldLines, RequestHead};
 
-use crate::deferred::{Answering, Deferred, Made, Work};
+use crate::deferred::{Answering, Deferred, Failed, Made, Work};
 use crate::files::{Files, Wanted};
 use crate::helpers::Helpers;
 use crate::http2::Http2Limits;
@@ -249,10 +249,10 @@ impl SiteResponder {
         head: &RequestHead<'_>,
         peer: &Peer,
         reply: &mut Reply,
-        status: u16,
+        failed: Failed<'_>,
     ) -> Option<Plan> {
-        self.end(head, peer, reply, |site, request, outside, scratch| {
-            site.decide_refused(request, outside, scratch, status)
+        self.end(head, peer, reply, failed.why, |site, request, outside, scratch| {
+            site.decide_refused(request, outside, scratch, failed.status)
         })
     }
 
@@ -263,10 +263,10 @@ impl SiteResponder {
         head: &RequestHead<'_>,
         peer: &Peer,
         reply: &mut Reply,
-        status: u16,
+        failed: Failed<'_>,
     ) -> Option<Plan> {
-        self.end(head, peer, reply, |site, request, outside, scratch| {
-            site.decide_failed(request, outside, scratch, status)
+        self.end(head, peer, reply, failed.why, |site, request, outside, scratch| {
+            site.decide_failed(request, outside, scratch, failed.status)
         })
     }
 
@@ -275,6 +275,7 @@ impl SiteResponder {
         head: &RequestHead<'_>,
         peer: &Peer,
         reply: &mut Reply,
+        why: Option<&str>,
         decide: impl for<'s> FnOnce(&'s Site, &Request<'_>, &LastLook, &'s mut Scratch) -> Decision<'s>,
     ) -> Option<Plan> {
         self.outside.forget();
@@ -287,6 +288,9 @@ impl SiteResponder {
         let plan = proxy::plan(&decision.outcome, head, peer);
         if plan.is_none() {
             fill(&decision, head, &mut self.files, &self.outside, reply);
+            if let (Outcome::Status(400..), Some(why)) = (decision.outcome, why) {
+                reply.explain(why);
+            }
         }
         plan
     }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -12,6 +13,7 @@ use std::time::{Duration, Instant};
 use milepost_testkit::directory::Directory;
 use milepost_testkit::httpd::{Httpd, Program, free_port};
 
+use crate::certificates::self_signed;
 use crate::support::{Server, run, write};
 use crate::tls::ok;
 
@@ -194,6 +196,54 @@ fn apache_in_front_asks_milepost() {
         log.lines().any(|line| line == "GET /test/1 301 20"),
         "connections are not kept: {log}"
     );
+}
+
+#[test]
+fn handshakes_and_backends_are_counted() {
+    let directory = Directory::new().expect("a directory");
+    let root = directory.path();
+    let backend = Server::start_with(root, "Listen 127.0.0.1:0\nRedirect /app http://b.example/\n");
+    let pair = self_signed(root, "own", "ec");
+    let metrics = format!("127.0.0.1:{}", free_port().expect("a port"));
+    let text = format!(
+        "Listen 127.0.0.1:0\nSSLEngine on\n{pair}SSLSessionCache shmcb:/unused(512000)\n\
+         ProxyPass /app http://{}/app\nProxyPass /none unix:{}/none.sock|http://localhost/ retry=0\n",
+        backend.address,
+        root.display(),
+    );
+    let conf = write(root, "front.conf", &text);
+    let front = Server::start(&["-f", &conf, "--workers", "1", "--metrics", &metrics]);
+    let url = |path: &str| format!("https://{}{path}", front.address);
+    let form = ["-sk", "-o", "/dev/null", "-w", "%{http_code} "];
+    let codes = ok("curl", &[&form[..], &[&url("/app"), "-o", "/dev/null", &url("/app")]].concat());
+    assert_eq!(codes.stdout, "302 302 ");
+    assert_eq!(ok("curl", &[&form[..], &[&url("/none")]].concat()).stdout, "503 ");
+    let address = front.address.to_string();
+    // Once from the beginning, and five times with its session.
+    ok("openssl", &["s_client", "-tls1_2", "-reconnect", "-connect", &address]);
+    let mut stream = TcpStream::connect(front.address).expect("a connection");
+    stream.write_all(&[22, 3, 1, 0, 2, 1, 2]).expect("open");
+    let mut alert = Vec::new();
+    let _ = stream.read_to_end(&mut alert);
+    let said = ok("curl", &["-s", &format!("http://{metrics}/metrics")]).stdout;
+    let app = format!("backend=\"http://{}/app\"", backend.address);
+    for line in [
+        "tls_handshakes_total{version=\"TLSv1.3\",resumed=\"no\"} 2".to_owned(),
+        "tls_handshakes_total{version=\"TLSv1.2\",resumed=\"no\"} 1".to_owned(),
+        "tls_handshakes_total{version=\"TLSv1.2\",resumed=\"yes\"} 5".to_owned(),
+        "tls_handshakes_failed_total 1".to_owned(),
+        format!("proxy_requests_total{{{app},outcome=\"answered\"}} 2"),
+        format!("proxy_requests_total{{{app},outcome=\"failed\"}} 0"),
+        format!("proxy_connections_total{{{app},kind=\"opened\"}} 1"),
+        format!("proxy_connections_total{{{app},kind=\"reused\"}} 1"),
+        format!("proxy_retries_total{{{app}}} 0"),
+    ] {
+        assert!(said.contains(&format!("\nmilepost_{line}\n")), "{line}: {said}");
+    }
+    let failed = said.lines().find(|line| line.contains("none.sock") && line.contains("failed"));
+    assert!(failed.is_some_and(|line| line.ends_with(" 1")), "{said}");
+    front.stop();
+    backend.stop();
 }
 
 /// Starts Apache in `root`; returns it and its port.

@@ -19,6 +19,7 @@ use super::discard::Discard;
 use super::{Closing, Connection, Ending, Wait, ending, head};
 use crate::deferred::{Deferred, Ended};
 use crate::limits::{LOGGED_HEAD_BYTES_MAX, PROXY_PIECE_BYTES};
+use crate::metrics::Counters;
 use crate::proxy::client::{Beginning, Client, ContentError, Incoming, Piece};
 use crate::respond::{Answered, Respond};
 use crate::status;
@@ -507,6 +508,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond> Client for Http1<'_, S, R> {
         connection.output.clear();
         self.written = 0;
         Poll::Ready(Ok(()))
+    }
+
+    fn counters(&self) -> &Counters {
+        &self.connection.worker.counters
     }
 
     fn poll_close(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -24,6 +24,7 @@ use crate::connection::head::{Ending, write as write_head};
 use crate::deadline::Slot;
 use crate::deferred::{Deferred, Ended};
 use crate::limits::{FILE_PIECE_BYTES, LOGGED_HEAD_BYTES_MAX};
+use crate::metrics::Counters;
 use crate::proxy::client::{Beginning, Client, ContentError, Incoming, Piece};
 use crate::respond::{Answered, Respond};
 use crate::status;
@@ -379,6 +380,10 @@ impl<R: Respond> Client for Http2<'_, R> {
             }
         }
         Poll::Ready(self.send_end().map_err(|_| gone()))
+    }
+
+    fn counters(&self) -> &Counters {
+        &self.worker.counters
     }
 
     fn poll_close(&mut self, _context: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -1,7 +1,11 @@
 //! The counters of one worker: written by its thread alone, so that no store needs to be an exchange.
 
+use std::collections::BTreeMap;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+
+use super::lock;
 
 /// Statuses are below this.
 const STATUSES: usize = 1000;
@@ -37,6 +41,42 @@ pub(crate) struct Counters {
     pub(super) statuses: Box<[AtomicU64]>,
     pub(super) times: [AtomicU64; BOUNDS_NS.len() + 1],
     pub(super) time_ns: AtomicU64,
+    /// Handshakes by [`TLS_VERSIONS`]: from the beginning, and of a session that was resumed.
+    pub(super) handshakes: [[AtomicU64; 2]; TLS_VERSIONS.len()],
+    pub(super) handshakes_failed: AtomicU64,
+    /// By the URL of the backend. The lock is free but for the moment of a scrape.
+    pub(super) backends: Mutex<BTreeMap<String, Backend>>,
+}
+
+/// The versions of TLS there are.
+pub(super) const TLS_VERSIONS: [&str; 2] = ["TLSv1.2", "TLSv1.3"];
+
+/// What one worker has asked of one backend.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Backend {
+    /// Requests whose answers were passed on.
+    pub(crate) answered: u64,
+    /// Requests without an answer that could be passed on.
+    pub(crate) failed: u64,
+    /// Answers that broke off.
+    pub(crate) cut: u64,
+    /// Requests that were sent once more, as an idle connection had been closed.
+    pub(crate) retried: u64,
+    /// Connections that were made.
+    pub(crate) opened: u64,
+    /// Requests on a connection that had carried another one.
+    pub(crate) reused: u64,
+}
+
+impl Backend {
+    pub(super) fn add(&mut self, other: &Backend) {
+        self.answered += other.answered;
+        self.failed += other.failed;
+        self.cut += other.cut;
+        self.retried += other.retried;
+        self.opened += other.opened;
+        self.reused += other.reused;
+    }
 }
 
 impl Counters {
@@ -49,6 +89,9 @@ impl Counters {
             statuses: (0..STATUSES).map(|_| AtomicU64::new(0)).collect(),
             times: Default::default(),
             time_ns: AtomicU64::new(0),
+            handshakes: Default::default(),
+            handshakes_failed: AtomicU64::new(0),
+            backends: Mutex::default(),
         }
     }
 
@@ -72,6 +115,23 @@ impl Counters {
             && self.is_timed
         {
             self.took(begun.elapsed());
+        }
+    }
+
+    /// A handshake has ended: in a connection of this version, of a session that was resumed or not, or not.
+    pub(crate) fn shaken(&self, done: Option<(&str, bool)>) {
+        let Some((version, resumed)) = done else { return add(&self.handshakes_failed, 1) };
+        if let Some(number) = TLS_VERSIONS.iter().position(|known| *known == version) {
+            add(&self.handshakes[number][usize::from(resumed)], 1);
+        }
+    }
+
+    /// Something has happened between us and a backend.
+    pub(crate) fn backend(&self, url: &str, count: impl FnOnce(&mut Backend)) {
+        let mut backends = lock(&self.backends);
+        match backends.get_mut(url) {
+            Some(backend) => count(backend),
+            None => count(backends.entry(url.to_owned()).or_default()),
         }
     }
 

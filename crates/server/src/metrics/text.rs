@@ -1,10 +1,11 @@
 //! Writes the metrics as text.
 
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::io::Write;
 use std::sync::Arc;
 
-use super::counters::{BOUNDS_NS, Counters, get};
+use super::counters::{BOUNDS_NS, Backend, Counters, TLS_VERSIONS, get};
 use super::hits::{HTACCESS, Hit, places};
 use super::{Metrics, lock};
 
@@ -41,6 +42,8 @@ pub(super) fn write(metrics: &Metrics, out: &mut Vec<u8>) {
     head(out, "response_content_bytes_total", "counter", "Content of answers.");
     line(out, "response_content_bytes_total", &[], content);
     write_times(&workers, out);
+    write_tls(&workers, out);
+    write_backends(&workers, out);
 
     head(out, "reloads_total", "counter", "Reloads of the configuration.");
     line(out, "reloads_total", &[("result", "done")], get(&metrics.reloads));
@@ -70,6 +73,64 @@ fn write_times(workers: &[Arc<Counters>], out: &mut Vec<u8>) {
     let ns = workers.iter().map(|worker| get(&worker.time_ns)).sum();
     line(out, "answer_seconds_sum", &[], seconds(ns));
     line(out, "answer_seconds_count", &[], below);
+}
+
+fn write_tls(workers: &[Arc<Counters>], out: &mut Vec<u8>) {
+    head(out, "tls_handshakes_total", "counter", "Handshakes with clients that were done.");
+    for (number, version) in TLS_VERSIONS.iter().enumerate() {
+        for (resumed, text) in ["no", "yes"].into_iter().enumerate() {
+            let of = |worker: &Arc<Counters>| get(&worker.handshakes[number][resumed]);
+            let count: u64 = workers.iter().map(of).sum();
+            let labels = [("version", *version), ("resumed", text)];
+            line(out, "tls_handshakes_total", &labels, count);
+        }
+    }
+    let failed: u64 = workers.iter().map(|worker| get(&worker.handshakes_failed)).sum();
+    head(out, "tls_handshakes_failed_total", "counter", "Handshakes that came to nothing.");
+    line(out, "tls_handshakes_failed_total", &[], failed);
+}
+
+/// Backends that have never been asked have no lines.
+fn write_backends(workers: &[Arc<Counters>], out: &mut Vec<u8>) {
+    let mut backends = BTreeMap::<String, Backend>::new();
+    for worker in workers {
+        for (url, counts) in lock(&worker.backends).iter() {
+            backends.entry(url.clone()).or_default().add(counts);
+        }
+    }
+    let mut series =
+        |name: &str, help: &str, label: &str, values: &[(&str, fn(&Backend) -> u64)]| {
+            head(out, name, "counter", help);
+            for (url, counts) in &backends {
+                for (value, of) in values {
+                    let labels = [("backend", &**url), (label, *value)];
+                    let labels = if label.is_empty() { &labels[..1] } else { &labels[..] };
+                    line(out, name, labels, of(counts));
+                }
+            }
+        };
+    series(
+        "proxy_requests_total",
+        "Requests to backends: answered, without an answer, or with one that broke off.",
+        "outcome",
+        &[
+            ("answered", |backend| backend.answered),
+            ("failed", |backend| backend.failed),
+            ("cut", |backend| backend.cut),
+        ],
+    );
+    series(
+        "proxy_connections_total",
+        "Connections to backends by request: opened for it, or used again.",
+        "kind",
+        &[("opened", |backend| backend.opened), ("reused", |backend| backend.reused)],
+    );
+    series(
+        "proxy_retries_total",
+        "Requests that were sent once more, as an idle connection had been closed.",
+        "",
+        &[("", |backend| backend.retried)],
+    );
 }
 
 /// Rules that have never been hit have no line, so that a million rules are a million lines only when all

@@ -3,6 +3,8 @@
 use std::io;
 use std::task::{Context, Poll};
 
+use crate::metrics::Counters;
+
 /// A client as the proxy sees it. Nothing here waits: what is pushed is kept until it is flushed, and the
 /// proxy pushes no more while there is much to flush, so that a slow client slows its backend down.
 pub(crate) trait Client {
@@ -37,6 +39,9 @@ pub(crate) trait Client {
     /// Sends what waits; ready when all of it is on its way. A client that takes nothing for too long is an
     /// error like one that has gone.
     fn poll_flush(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>>;
+
+    /// Where it is counted what has become of the request.
+    fn counters(&self) -> &Counters;
 
     /// Says that no more bytes will come through an upgraded connection.
     fn poll_close(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>>;

@@ -18,7 +18,8 @@ use milepost_http::response::{self, Framing, RequestMethod, ResponseHead};
 use tokio::io::ReadBuf;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::client::{Client, ContentError, Piece};
+use super::client::{Client, Piece};
+use super::fault::Fault;
 use super::head;
 use super::held::Held;
 use super::pool::Taken;
@@ -36,83 +37,6 @@ pub(super) enum Source<'c> {
     Live {
         chunked: bool,
     },
-}
-
-/// Why an exchange has no end, or no good one.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Fault {
-    #[error(transparent)]
-    Pool(#[from] super::pool::PoolError),
-    #[error("{0}")]
-    Content(#[from] ContentError),
-    #[error("the connection was closed before the first byte of the answer")]
-    Closed,
-    #[error("the connection broke before the first byte of the answer: {0}")]
-    Broken(io::Error),
-    #[error("the answer was cut off in its head")]
-    HeadCut,
-    #[error("the answer cannot be understood: {0}")]
-    Head(#[from] response::HeadError),
-    #[error("the head of the answer is larger than {PROXY_HEAD_BYTES_MAX} bytes")]
-    HeadTooLarge,
-    #[error("it sent too many answers before the final one")]
-    TooManyInterim,
-    #[error("it answered with a protocol that nobody asked for")]
-    NotAskedFor,
-    #[error(
-        "it sent no answer within {seconds:.1} s (its timeout: timeout=, ProxyTimeout or Timeout)"
-    )]
-    Late { seconds: f64 },
-    #[error(
-        "it took no more of the request for {seconds:.1} s (its timeout: timeout=, ProxyTimeout or Timeout)"
-    )]
-    LateSending { seconds: f64 },
-    #[error("it did not ask for the content within {seconds:.1} s (ping=)")]
-    LatePing { seconds: f64 },
-    #[error(
-        "it sent nothing more of its answer for {seconds:.1} s (its timeout: timeout=, ProxyTimeout or Timeout)"
-    )]
-    LateContent { seconds: f64 },
-    #[error("its answer was cut off after {bytes} bytes of content")]
-    ContentCut { bytes: u64 },
-    #[error("the content of its answer cannot be understood")]
-    ContentMalformed,
-    #[error("content that was kept cannot be read: {0}")]
-    Held(io::Error),
-    #[error("the client has gone or takes nothing: {0}")]
-    ClientGone(io::Error),
-    #[error("the URL names no server that can be asked")]
-    NoAddress,
-    #[error("no member of the balancer can be asked")]
-    NoMember,
-}
-
-impl Fault {
-    /// The status to answer with.
-    pub(crate) fn status(&self) -> u16 {
-        use super::pool::PoolError;
-        match self {
-            Fault::Pool(PoolError::Name { .. }) => 502,
-            // As in httpd.
-            Fault::Pool(PoolError::Tls { .. } | PoolError::NoTls { .. }) => 500,
-            Fault::Pool(_) | Fault::NoMember | Fault::LatePing { .. } => 503,
-            Fault::Content(error) => error.status(),
-            Fault::Late { .. } | Fault::LateSending { .. } => 504,
-            Fault::Held(_) | Fault::NoAddress => 500,
-            _ => 502,
-        }
-    }
-
-    /// Whether the connection had been closed before the request could have been read: then another one
-    /// may do.
-    pub(super) fn is_stale(&self) -> bool {
-        matches!(self, Fault::Closed | Fault::Broken(_) | Fault::LatePing { .. })
-    }
-
-    /// Whether it is the backend's.
-    pub(crate) fn is_of_backend(&self) -> bool {
-        !matches!(self, Fault::Content(_) | Fault::ClientGone(_) | Fault::Held(_))
-    }
 }
 
 /// A request under way.

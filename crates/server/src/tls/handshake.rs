@@ -7,6 +7,7 @@ use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use rustls::HandshakeKind;
 use rustls::server::Acceptor;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
@@ -19,7 +20,7 @@ use crate::respond::{Peer, Respond};
 use crate::worker::Worker;
 use crate::{connection, http2};
 
-use super::{Tls, TlsSession};
+use super::{Tls, TlsSession, name};
 
 /// Shakes hands, and serves the connection until it ends.
 pub(crate) async fn serve<R: Respond + 'static>(
@@ -39,7 +40,11 @@ pub(crate) async fn serve<R: Respond + 'static>(
     }
     let shaken = before(&slot, &worker.clock, shake(stream, &peer, &tls)).await;
     // Whoever fails in a handshake has been told so by an alert.
-    let Some(Ok((mut stream, session))) = shaken else { return };
+    let Some(Ok((mut stream, session))) = shaken else { return worker.counters.shaken(None) };
+    let connection = stream.get_ref().1;
+    let version = connection.protocol_version().and_then(name::of_version).unwrap_or_default();
+    let resumed = connection.handshake_kind() == Some(HandshakeKind::Resumed);
+    worker.counters.shaken(Some((version, resumed)));
     let speaks_h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
     let peer = Peer { tls: Some(Rc::new(session)), ..peer };
     drop(slot);

@@ -104,19 +104,31 @@ fn failures_have_statuses_and_documents() {
     ));
     std::fs::write(proxy.directory.path().join("document.html"), "a document").unwrap();
     for (target, status, content) in [
-        ("/silent", 504, "504 Gateway Timeout"),
+        ("/silent", 504, "<p>The server behind this one sent no answer within 1.0 s.</p>"),
         ("/closing", 502, "a document"),
-        ("/garbage", 502, "502 Bad Gateway"),
+        (
+            "/garbage",
+            502,
+            "<p>The server behind this one gave an answer that cannot be understood.</p>",
+        ),
         ("/lengths", 502, "502 Bad Gateway"),
         ("/endless", 502, "502 Bad Gateway"),
         ("/refused", 503, "come back later"),
         // It is left alone for a while: the same answer, without asking.
         ("/refused", 503, "come back later"),
-        ("/socket", 503, "503 Service Unavailable"),
+        ("/socket", 503, "<p>The server behind this one cannot be reached.</p>"),
+        (
+            "/socket",
+            503,
+            "<p>The server behind this one failed a moment ago, and is asked again in ",
+        ),
     ] {
         let answer = proxy.get(target);
         assert_eq!(answer.status, status, "{target} {answer:?}");
         assert!(answer.content.contains(content), "{target} {answer:?}");
+        for inner in ["127.0.0.1", "none.sock"] {
+            assert!(!answer.content.contains(inner), "{target} tells where: {answer:?}");
+        }
     }
 }
 
