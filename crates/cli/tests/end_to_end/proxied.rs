@@ -222,7 +222,8 @@ fn handshakes_and_backends_are_counted() {
     // Once from the beginning, and five times with its session.
     ok("openssl", &["s_client", "-tls1_2", "-reconnect", "-connect", &address]);
     let mut stream = TcpStream::connect(front.address).expect("a connection");
-    stream.write_all(&[22, 3, 1, 0, 2, 1, 2]).expect("open");
+    // A record of a version that there is not.
+    stream.write_all(&[22, 9, 9, 0, 4, 1, 2, 3, 4]).expect("open");
     let mut alert = Vec::new();
     let _ = stream.read_to_end(&mut alert);
     let said = ok("curl", &["-s", &format!("http://{metrics}/metrics")]).stdout;

@@ -93,10 +93,10 @@ impl Server {
         let address = lines.by_ref().map_while(Result::ok).find_map(|line| {
             said.push_str(&line);
             said.push('\n');
-            let (_, addresses) = line
-                .strip_prefix("milepost: serving ")
-                .and_then(|rest| rest.rsplit_once(" on "))?;
-            addresses.split(", ").next()?.parse().ok()
+            let (_, addresses) =
+                line.strip_prefix("milepost: serving ").and_then(|rest| rest.split_once(" on "))?;
+            // The metrics may follow, with an address of their own.
+            addresses.split([',', ';']).next()?.parse().ok()
         });
         let Some(address) = address else {
             panic!(
