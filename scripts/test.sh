@@ -56,6 +56,7 @@ all)
     trap summary EXIT
     lint
     step tests tests
+    step otlp tests --features milepost/otlp --test otlp
     step benches tests --bench '*'
     step fuzz scripts/fuzz.sh "$FUZZ_SECONDS"
     ;;

@@ -48,7 +48,6 @@ pub struct Report {
     /// What TLS did; nothing without it.
     pub tls: Option<TlsSummary>,
     /// What became of chains; nothing unless answers lead to further requests.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub chains: Option<ChainSummary>,
     /// How long the server kept the first connection after its answer, if the plan wanted to know.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -126,6 +125,10 @@ pub struct PlanSummary {
     pub processes: usize,
     /// Whether connections are used for more than one request.
     pub keep_alive: bool,
+    /// Streams at a time on each connection of HTTP/2; `null` over HTTP/1.
+    pub streams: Option<usize>,
+    /// Requests at a time on each connection of HTTP/1; `null` without pipelines.
+    pub pipeline: Option<usize>,
     /// `closed`, or how the requests of an open loop lie: `uniform`, `jittered`, `poisson`.
     pub arrival: &'static str,
     /// Requests a second of an open loop; `null` in a closed one, and when the rate changes.

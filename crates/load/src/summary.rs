@@ -142,6 +142,8 @@ pub(crate) fn report(
             threads,
             processes: plan.share.of,
             keep_alive: plan.persistence == Persistence::KeepAlive,
+            streams: plan.http2,
+            pipeline: plan.pipeline,
             arrival: arrival_name(plan),
             rate: plan.arrival.rate().and_then(Rate::as_constant),
             stages: match plan.arrival.rate() {

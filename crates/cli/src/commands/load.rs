@@ -6,6 +6,8 @@
 mod browse;
 mod compare;
 mod network;
+#[cfg(feature = "otlp")]
+mod otlp;
 mod outputs;
 mod plan;
 mod processes;

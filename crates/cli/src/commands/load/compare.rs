@@ -32,8 +32,16 @@ const METRICS: [Metric; 6] = [
 ];
 
 /// Fields of `plan` that must be the same for a comparison to mean something.
-const SAME: [&str; 6] =
-    ["connections", "keep_alive", "arrival", "rate", "stages", "timeout_seconds"];
+const SAME: [&str; 8] = [
+    "connections",
+    "keep_alive",
+    "streams",
+    "pipeline",
+    "arrival",
+    "rate",
+    "stages",
+    "timeout_seconds",
+];
 
 /// Arguments of `milepost load compare`.
 #[derive(Debug, Clone, clap::Args)]

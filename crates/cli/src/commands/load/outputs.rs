@@ -44,6 +44,12 @@ pub(super) struct OutputArgs {
     /// Serve metrics to Prometheus at ADDRESS, such as 127.0.0.1:9464, while the run goes on
     #[arg(long, value_name = "ADDRESS")]
     prometheus: Option<SocketAddr>,
+
+    /// Send metrics each second to the OpenTelemetry collector at URL, such as
+    /// http://127.0.0.1:4318/v1/metrics
+    #[cfg(feature = "otlp")]
+    #[arg(long, value_name = "URL")]
+    otlp: Option<String>,
 }
 
 /// The open files and the listener.
@@ -51,6 +57,8 @@ pub(super) struct OutputArgs {
 pub(super) struct Outputs {
     rows: Vec<(Kind, Sink)>,
     exporter: Option<Exporter>,
+    #[cfg(feature = "otlp")]
+    otlp: Option<super::otlp::Otlp>,
     /// When the measured part began.
     began: Option<SystemTime>,
     /// The first that went wrong.
@@ -87,6 +95,10 @@ impl Outputs {
         if let Some(address) = args.prometheus {
             outputs.exporter = Some(Exporter::bind(address)?);
         }
+        #[cfg(feature = "otlp")]
+        if let Some(url) = &args.otlp {
+            outputs.otlp = Some(super::otlp::Otlp::open(url)?);
+        }
         Ok(outputs)
     }
 
@@ -97,6 +109,10 @@ impl Outputs {
 
     /// Whether there is anything to be told an interval.
     pub(super) fn is_empty(&self) -> bool {
+        #[cfg(feature = "otlp")]
+        if self.otlp.is_some() {
+            return false;
+        }
         self.rows.is_empty() && self.exporter.is_none()
     }
 
@@ -124,6 +140,10 @@ impl Outputs {
         if let Some(exporter) = &mut self.exporter {
             exporter.interval(interval);
         }
+        #[cfg(feature = "otlp")]
+        if let Some(otlp) = &mut self.otlp {
+            otlp.interval(interval, began);
+        }
     }
 
     /// Ends it.
@@ -132,6 +152,10 @@ impl Outputs {
     ///
     /// What could not be written, the first of it.
     pub(super) fn close(self) -> anyhow::Result<()> {
+        #[cfg(feature = "otlp")]
+        if let Some(otlp) = self.otlp {
+            otlp.close()?;
+        }
         self.fault.map_or(Ok(()), Err)
     }
 }

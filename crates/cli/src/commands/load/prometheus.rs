@@ -18,7 +18,7 @@ use milepost_load::{Counts, Interval};
 use milepost_stats::histogram::Histogram;
 
 /// Upper bounds of the buckets in microseconds: 1, 2, 5 from what a loopback takes to a minute.
-const BUCKETS_US: [u64; 21] = [
+pub(super) const BUCKETS_US: [u64; 21] = [
     10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000,
     500_000, 1_000_000, 2_000_000, 5_000_000, 10_000_000, 20_000_000, 60_000_000,
 ];
