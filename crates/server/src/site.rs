@@ -139,7 +139,7 @@ impl Respond for SiteResponder {
         let mut lines = Vec::new();
         let parsed = request::parse(STANDS_FOR_UNREAD, &request::HeadLimits::default(), &mut lines);
         let Ok(Some(head)) = parsed else { return reply.error(status) };
-        let plan = self.end(&head, peer, reply, |site, request, outside, scratch| {
+        let plan = self.end(&head, peer, reply, None, |site, request, outside, scratch| {
             site.decide_unread(request, outside, scratch, status)
         });
         // The connection ends with this answer: no backend is asked, and no large file is read for it.
