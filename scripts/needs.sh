@@ -5,6 +5,7 @@ set -euo pipefail
 
 # Servers and root's programs stand here, which is not on every PATH.
 PATH=$PATH:/usr/sbin:/sbin
+for directory in /usr/lib/postgresql/*/bin; do PATH=$PATH:$directory; done
 
 # program, Debian package, what the tests do with it
 needs=(
@@ -20,6 +21,8 @@ needs=(
     "h2load     nghttp2-client be served HTTP/2"
     "curl       curl           be served as by a user"
     "chromium   chromium       render the report"
+    "postgres   postgresql     ask it for the values of a map"
+    "mariadbd   mariadb-server ask it for the values of a map"
     "setsid     util-linux     find what a test left running"
     "kill       procps         end what a test started"
 )

@@ -26,7 +26,7 @@ pub struct Database {
     pub number: usize,
     /// `DBDriver`
     pub driver: Option<Driver>,
-    /// `DBDParams`: with SQLite the path of the file.
+    /// `DBDParams`: with SQLite the path of the file; else where the server is, and as whom to ask it.
     pub params: Vec<u8>,
     /// `DBDInitSQL`: run on each new connection.
     pub init: Vec<String>,
@@ -41,4 +41,8 @@ pub struct Database {
 pub enum Driver {
     /// `sqlite3`
     Sqlite3,
+    /// `pgsql`: PostgreSQL.
+    Pgsql,
+    /// `mysql`: MySQL and MariaDB.
+    Mysql,
 }

@@ -115,7 +115,7 @@ fn what_is_wrong_with_a_map_is_said() {
     error("RewriteMap m prg:x", "file for map `m` not found: /srv/x");
     error("RewriteMap m foo:x", "file for map `m` not found: /srv/foo:x");
     error("RewriteMap m int:x", "no internal function is called `x`");
-    error("DBDriver pgsql", "databases of type `pgsql` are not done yet");
+    error("DBDriver oracle", "databases of type `oracle` are not done yet");
     error("DBDriver x", "no driver for `x`");
     error("DBDMax x", "argument must be numeric");
     let warning = |text: &str, message: &str| check(text, Severity::Warning, message);

@@ -247,17 +247,23 @@ impl Builder<'_> {
     /// `DBDriver name`
     pub(super) fn database_driver(&mut self, directive: &Directive<'_>, context: &Context<'_>) {
         let Some(word) = self.database_word(directive, context, "DBDriver name") else { return };
-        let message = match word.text.to_ascii_lowercase().as_slice() {
-            b"sqlite3" => {
-                self.servers[context.server].database.driver = Some(Driver::Sqlite3);
+        let driver = match word.text.to_ascii_lowercase().as_slice() {
+            b"sqlite3" => Ok(Driver::Sqlite3),
+            b"pgsql" => Ok(Driver::Pgsql),
+            b"mysql" => Ok(Driver::Mysql),
+            b"sqlite2" | b"oracle" | b"freetds" | b"odbc" => {
+                Err(format!("databases of type {} are not done yet", show(&word.text)))
+            }
+            _ => Err(format!("no driver for {}", show(&word.text))),
+        };
+        let message = match driver {
+            Ok(driver) => {
+                self.servers[context.server].database.driver = Some(driver);
                 return;
             }
-            b"pgsql" | b"mysql" | b"sqlite2" | b"oracle" | b"freetds" | b"odbc" => {
-                format!("databases of type {} are not done yet", show(&word.text))
-            }
-            _ => format!("no driver for {}", show(&word.text)),
+            Err(message) => message,
         };
-        let finding = Finding::error(message).hint("done is sqlite3");
+        let finding = Finding::error(message).hint("done are sqlite3, pgsql and mysql");
         self.report_at(directive, word.at, word.len, finding);
     }
 

@@ -1,248 +1,180 @@
-//! Asks SQLite for the values of `dbd:` maps.
+//! Asks databases for the values of `dbd:` maps: SQLite, PostgreSQL, MySQL and MariaDB.
 //!
 //! A connection is opened when it is first asked, and has all statements of its server prepared, as in
-//! mod_dbd: if one of them cannot be, the connection is not used, and the next request tries again.
+//! mod_dbd: if one of them cannot be, the connection is not used, and the next request tries again. One
+//! that breaks is dropped, and the next request opens another.
 //!
 //! Source: httpd 2.4.71 `modules/database/mod_dbd.c`, `dbd_construct`; `mod_rewrite.c`,
-//! `lookup_map_dbd`; APR-util 1.6 `dbd/apr_dbd.c`, `apr_dbd_prepare`; `dbd/apr_dbd_sqlite3.c`.
+//! `lookup_map_dbd`; APR-util 1.6 `dbd/apr_dbd.c`, `apr_dbd_prepare`.
+
+mod mysql;
+mod pgsql;
+mod placeholders;
+mod sqlite;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 use std::time::Duration;
 
 use milepost_engine::{Database, Driver, Outside};
-use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
-use rusqlite::{Connection, OpenFlags};
 
+use self::mysql::Mysql;
+use self::pgsql::Pgsql;
+use self::sqlite::Sqlite;
 use crate::error_log::report;
 use crate::outside::FileSystem;
 
-/// How long a query waits for somebody who writes, as in APR (15 times 0.1 s).
-const BUSY_TIME_MAX: Duration = Duration::from_millis(1500);
+/// How long a database on another machine may take to take a connection.
+const CONNECT_TIME_MAX: Duration = Duration::from_secs(3);
+
+/// How long it may take to answer. Requests of the same worker wait meanwhile.
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// The connections of one worker, by the number of the database.
 #[derive(Default)]
 pub(super) struct Connections {
-    open: RefCell<HashMap<usize, Connection>>,
+    open: RefCell<HashMap<usize, Box<dyn Client>>>,
 }
 
-/// Why there is no connection.
+/// A connection to a database.
+trait Client {
+    /// Lets `chosen` choose among the first columns of the rows that `sql` selects; its `%s` stands for
+    /// the key. Whatever error comes after it, what has been chosen counts.
+    fn select(&mut self, sql: &str, key: &[u8], chosen: &mut Chosen) -> Result<(), DatabaseError>;
+}
+
+/// One value of those that a statement selects.
+#[derive(Debug, Default)]
+struct Chosen {
+    rows: u64,
+    value: Option<Vec<u8>>,
+}
+
+/// Why a database has nothing to say.
 #[derive(Debug, thiserror::Error)]
-enum ConnectError {
+enum DatabaseError {
     #[error("`DBDriver` is not set")]
     NoDriver,
     #[error("databases of this type are not done yet")]
     OtherDriver,
+    #[error("`DBDParams`: {0}")]
+    Params(String),
+    #[error("values of type {0} are not read; write `CAST(... AS text)` around the column")]
+    Column(String),
+    #[error("no answer within {} s", ANSWER_TIME_MAX.as_secs())]
+    Late,
     #[error(transparent)]
     Sqlite(#[from] rusqlite::Error),
+    #[error("{}", with_causes(.0))]
+    Pgsql(#[from] postgres::Error),
+    #[error(transparent)]
+    Mysql(#[from] ::mysql::Error),
+}
+
+impl DatabaseError {
+    /// Whether the connection cannot be used any more.
+    fn breaks(&self) -> bool {
+        match self {
+            DatabaseError::Sqlite(_) | DatabaseError::Column(_) => false,
+            // What the server says of a query does not touch the connection.
+            DatabaseError::Pgsql(error) => error.as_db_error().is_none(),
+            DatabaseError::Mysql(error) => !matches!(error, ::mysql::Error::MySqlError(_)),
+            _ => true,
+        }
+    }
+}
+
+impl Chosen {
+    /// Whether the next row is to be kept: each of n is with the same probability.
+    fn wants_next(&mut self) -> bool {
+        self.rows += 1;
+        self.value.is_none() || FileSystem.random().is_multiple_of(self.rows)
+    }
+
+    /// Keeps a value, up to a zero byte: to httpd it is a C string.
+    fn keep(&mut self, value: Option<Vec<u8>>) {
+        self.value = value.map(|mut text| {
+            text.truncate(memchr::memchr(0, &text).unwrap_or(text.len()));
+            text
+        });
+    }
 }
 
 impl Connections {
     /// Returns the first column of a row that `sql` selects; its `%s` stands for the key.
     pub(super) fn query(&self, database: &Database, sql: &str, key: &[u8]) -> Option<Vec<u8>> {
         let mut open = self.open.borrow_mut();
-        let connection = match open.entry(database.number) {
-            Entry::Occupied(entry) => entry.into_mut(),
+        let mut entry = match open.entry(database.number) {
+            Entry::Occupied(entry) => entry,
             Entry::Vacant(entry) => match connect(database) {
-                Ok(connection) => entry.insert(connection),
+                Ok(client) => entry.insert_entry(client),
                 Err(error) => {
                     report(&format!("database {}: {error}", name(database)));
                     return None;
                 }
             },
         };
-        let mut value = None;
-        let result = select(connection, sql, key, &mut value);
-        if let Err(error) = result {
+        let mut chosen = Chosen::default();
+        if let Err(error) = entry.get_mut().select(sql, key, &mut chosen) {
             report(&format!("database {}: {error}", name(database)));
+            if error.breaks() {
+                entry.remove();
+            }
         }
-        value
+        chosen.value
     }
 }
 
-fn connect(database: &Database) -> Result<Connection, ConnectError> {
-    match database.driver {
-        Some(Driver::Sqlite3) => {}
-        Some(_) => return Err(ConnectError::OtherDriver),
-        None => return Err(ConnectError::NoDriver),
-    }
-    let path = Path::new(OsStr::from_bytes(&database.params));
-    // No file is made: an empty database could answer nothing.
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(BUSY_TIME_MAX)?;
-    connection.set_prepared_statement_cache_capacity(database.statements.len().max(1));
-    for sql in &database.init {
-        connection.execute_batch(sql)?;
-    }
-    for sql in &database.statements {
-        connection.prepare_cached(&placeholders(sql))?;
-    }
-    Ok(connection)
+fn connect(database: &Database) -> Result<Box<dyn Client>, DatabaseError> {
+    Ok(match database.driver {
+        Some(Driver::Sqlite3) => Box::new(Sqlite::connect(database)?),
+        Some(Driver::Pgsql) => Box::new(Pgsql::connect(database)?),
+        Some(Driver::Mysql) => Box::new(Mysql::connect(database)?),
+        Some(_) => return Err(DatabaseError::OtherDriver),
+        None => return Err(DatabaseError::NoDriver),
+    })
 }
 
-/// Leaves one value in `chosen`, whatever error comes after it.
-fn select(
-    connection: &Connection,
-    sql: &str,
-    key: &[u8],
-    chosen: &mut Option<Vec<u8>>,
-) -> Result<(), rusqlite::Error> {
-    let mut statement = connection.prepare_cached(&placeholders(sql))?;
-    // More than one placeholder: the others stay NULL.
-    if statement.parameter_count() > 0 {
-        statement.raw_bind_parameter(1, Key(key))?;
-    }
-    let mut rows = statement.raw_query();
-    let mut count = 0_u64;
-    while let Some(row) = rows.next()? {
-        count += 1;
-        // Each of n rows is kept with the same probability.
-        if chosen.is_none() || FileSystem.random().is_multiple_of(count) {
-            *chosen = text(connection, row.get_ref(0)?)?;
-        }
-    }
-    Ok(())
-}
-
-/// The text of a value, as SQLite writes it, up to a zero byte.
-fn text(connection: &Connection, value: ValueRef<'_>) -> Result<Option<Vec<u8>>, rusqlite::Error> {
-    let mut text = match value {
-        ValueRef::Null => return Ok(None),
-        ValueRef::Integer(number) => number.to_string().into_bytes(),
-        ValueRef::Real(number) => {
-            let mut cast = connection.prepare_cached("SELECT CAST(? AS TEXT)")?;
-            cast.query_row([number], |row| row.get::<_, String>(0))?.into_bytes()
-        }
-        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes.to_vec(),
-    };
-    text.truncate(memchr::memchr(0, &text).unwrap_or(text.len()));
-    Ok(Some(text))
-}
-
-/// A key is text, whether or not it is UTF-8.
-struct Key<'k>(&'k [u8]);
-
-impl ToSql for Key<'_> {
-    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        Ok(ToSqlOutput::Borrowed(ValueRef::Text(self.0)))
-    }
-}
-
-/// `%s` and its relatives become `?`, and `%%` becomes `%`.
-fn placeholders(sql: &str) -> String {
-    let mut out = String::with_capacity(sql.len());
-    let mut rest = sql;
-    while let Some(at) = rest.find('%') {
-        out.push_str(&rest[..at]);
-        let after = &rest[at + 1..];
-        let length = after.find(|c| c != 'h' && c != 'l').unwrap_or(after.len());
-        if let Some(left) = after.strip_prefix('%') {
-            out.push('%');
-            rest = left;
-        } else if after[length..].starts_with(|c: char| c.is_ascii_alphabetic()) {
-            out.push('?');
-            rest = &after[length + 1..];
-        } else {
-            out.push('%');
-            rest = after;
-        }
-    }
-    out.push_str(rest);
-    out
-}
-
+/// What to call a database in the log: its parameters, without the password.
 fn name(database: &Database) -> String {
-    String::from_utf8_lossy(&database.params).into_owned()
+    let params = String::from_utf8_lossy(&database.params);
+    let is_secret = |word: &&str| word.trim_start().to_ascii_lowercase().starts_with("pass");
+    match params.split_once("://").and_then(|(scheme, rest)| Some((scheme, rest.split_once('@')?)))
+    {
+        Some((scheme, (_, host))) => format!("{scheme}://{host}"),
+        None => {
+            let words = params.split_inclusive([' ', ',', ';', '|']);
+            words.filter(|word| !is_secret(word)).collect()
+        }
+    }
+}
+
+/// An error and what it says of its causes, which the text of this library's errors leaves out.
+fn with_causes(error: &postgres::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        text += &format!(": {error}");
+        cause = error.source();
+    }
+    text
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const TABLE: &str = "CREATE TABLE m (k TEXT, v); INSERT INTO m VALUES ('a', 'one'), ('n', NULL), \
-                         ('i', 12), ('r', 1.5), ('R', 1e100), ('e', ''), ('b', x'6162'), ('t', 'x'), ('t', 'y');";
-
     #[test]
-    fn values_are_texts_as_sqlite_writes_them() {
-        let (_directory, database) = database();
-        let connections = Connections::default();
-        let check = |key: &str, expected: Option<&str>| {
-            let value = connections.query(&database, &database.statements[0], key.as_bytes());
-            assert_eq!(value.as_deref(), expected.map(str::as_bytes), "{key}");
+    fn the_log_does_not_tell_passwords() {
+        let check = |params: &str, expected: &str| {
+            let database = Database { params: params.as_bytes().to_vec(), ..Database::default() };
+            assert_eq!(name(&database), expected);
         };
-        check("a", Some("one"));
-        check("A", None);
-        check("n", None);
-        check("i", Some("12"));
-        check("r", Some("1.5"));
-        check("R", Some("1.0e+100"));
-        check("e", Some(""));
-        check("b", Some("ab"));
-        check("a' OR '1'='1", None);
-    }
-
-    #[test]
-    fn of_several_rows_each_comes_up() {
-        let (_directory, database) = database();
-        let connections = Connections::default();
-        let mut seen = [0, 0];
-        for _ in 0..200 {
-            match connections.query(&database, &database.statements[0], b"t").as_deref() {
-                Some(b"x") => seen[0] += 1,
-                Some(b"y") => seen[1] += 1,
-                other => panic!("{other:?}"),
-            }
-        }
-        // Fewer than 50 of 200 fair coins: less than once in 10^12 runs.
-        assert!(seen[0] >= 50 && seen[1] >= 50, "{seen:?}");
-    }
-
-    #[test]
-    fn a_statement_that_cannot_be_prepared_spoils_the_connection_until_it_can() {
-        let (_directory, mut database) = database();
-        database.statements.push("SELECT v FROM other WHERE k = %s".to_owned());
-        let connections = Connections::default();
-        let ask = || connections.query(&database, &database.statements[0], b"a");
-        assert_eq!(ask(), None);
-        let path = std::str::from_utf8(&database.params).unwrap();
-        Connection::open(path).unwrap().execute_batch("CREATE TABLE other (k, v)").unwrap();
-        assert_eq!(ask(), Some(b"one".to_vec()));
-    }
-
-    #[test]
-    fn without_driver_or_file_nothing_is_found() {
-        let (_directory, database) = database();
-        let connections = Connections::default();
-        let without = Database { driver: None, ..database.clone() };
-        assert_eq!(connections.query(&without, &database.statements[0], b"a"), None);
-        let elsewhere = Database { params: b"/nonexistent/file".to_vec(), ..database.clone() };
-        assert_eq!(connections.query(&elsewhere, &database.statements[0], b"a"), None);
-    }
-
-    #[test]
-    fn formats_become_placeholders() {
-        let check = |sql: &str, expected: &str| assert_eq!(placeholders(sql), expected);
-        check("k = %s", "k = ?");
-        check("k = %ld AND j = %d", "k = ? AND j = ?");
-        check("k LIKE '%%' || %s", "k LIKE '%' || ?");
-        check("5 % 3, '%", "5 % 3, '%");
-    }
-
-    fn database() -> (tempfile::TempDir, Database) {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("map.sqlite");
-        Connection::open(&path).unwrap().execute_batch(TABLE).unwrap();
-        let database = Database {
-            driver: Some(Driver::Sqlite3),
-            params: path.as_os_str().as_bytes().to_vec(),
-            statements: vec!["SELECT v FROM m WHERE k = %s".to_owned()],
-            ..Database::default()
-        };
-        (directory, database)
+        check("/a/b.sqlite", "/a/b.sqlite");
+        check("host=db password=x dbname=d", "host=db dbname=d");
+        check("host=db,pass=x,dbname=d", "host=db,dbname=d");
+        check("postgres://me:secret@db/d", "postgres://db/d");
+        check("mysql://db/d", "mysql://db/d");
     }
 }
