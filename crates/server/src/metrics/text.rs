@@ -98,39 +98,47 @@ fn write_backends(workers: &[Arc<Counters>], out: &mut Vec<u8>) {
             backends.entry(url.clone()).or_default().add(counts);
         }
     }
-    let mut series =
-        |name: &str, help: &str, label: &str, values: &[(&str, fn(&Backend) -> u64)]| {
-            head(out, name, "counter", help);
-            for (url, counts) in &backends {
-                for (value, of) in values {
-                    let labels = [("backend", &**url), (label, *value)];
-                    let labels = if label.is_empty() { &labels[..1] } else { &labels[..] };
-                    line(out, name, labels, of(counts));
-                }
-            }
-        };
     series(
+        out,
+        &backends,
         "proxy_requests_total",
         "Requests to backends: answered, without an answer, or with one that broke off.",
-        "outcome",
-        &[
-            ("answered", |backend| backend.answered),
-            ("failed", |backend| backend.failed),
-            ("cut", |backend| backend.cut),
-        ],
+        [&[("outcome", "answered")], &[("outcome", "failed")], &[("outcome", "cut")]],
+        |backend| [backend.answered, backend.failed, backend.cut],
     );
     series(
+        out,
+        &backends,
         "proxy_connections_total",
         "Connections to backends by request: opened for it, or used again.",
-        "kind",
-        &[("opened", |backend| backend.opened), ("reused", |backend| backend.reused)],
+        [&[("kind", "opened")], &[("kind", "reused")]],
+        |backend| [backend.opened, backend.reused],
     );
     series(
+        out,
+        &backends,
         "proxy_retries_total",
         "Requests that were sent once more, as an idle connection had been closed.",
-        "",
-        &[("", |backend| backend.retried)],
+        [&[]],
+        |backend| [backend.retried],
     );
+}
+
+/// One counter of all backends; `of` gives a value for each of the labels.
+fn series<const N: usize>(
+    out: &mut Vec<u8>,
+    backends: &BTreeMap<String, Backend>,
+    name: &str,
+    help: &str,
+    labels: [&[(&str, &str)]; N],
+    of: fn(&Backend) -> [u64; N],
+) {
+    head(out, name, "counter", help);
+    for (url, counts) in backends {
+        for (more, value) in labels.iter().zip(of(counts)) {
+            line(out, name, &[&[("backend", &**url)], *more].concat(), value);
+        }
+    }
 }
 
 /// Rules that have never been hit have no line, so that a million rules are a million lines only when all
