@@ -38,7 +38,7 @@ pub(super) struct Connections {
 }
 
 /// A connection to a database.
-trait Client {
+trait Client: Send {
     /// Lets `chosen` choose among the first columns of the rows that `sql` selects; its `%s` stands for
     /// the key. Whatever error comes after it, what has been chosen counts.
     fn select(&mut self, sql: &str, key: &[u8], chosen: &mut Chosen) -> Result<(), DatabaseError>;
