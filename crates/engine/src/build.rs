@@ -16,6 +16,7 @@ mod error_document;
 mod expression;
 mod known;
 mod log;
+mod long_line;
 mod macros;
 mod map;
 mod mime;
@@ -131,6 +132,11 @@ pub(crate) fn build_htaccess(
         directory: Arc::from(directory),
         dir: &mut dir,
     };
+    if let Some(line) = long_line::find(&text) {
+        let max = long_line::LINE_BYTES_MAX;
+        let message = format!("a line of more than {max} bytes, too long for such a file");
+        builder.report_line(bytes_to_path(path), line, report::Finding::error(message));
+    }
     builder.read_text(bytes_to_path(path), text, &mut context);
     let mut config = builder.finish_dir(dir);
     let failed = builder.diagnostics.iter().any(|found| found.severity == Severity::Error);

@@ -4,6 +4,7 @@
 //! small sets, so that rules and requests meet and overlap; everything that httpd accepts may come
 //! up, sensible or not, and now and then something that it does not accept.
 
+mod around;
 mod directory;
 mod expression;
 mod path;
@@ -178,7 +179,9 @@ impl Maker {
         }
         for _ in 0..self.rng.usize(1..=3) {
             if let Some(write) = self.rng.choice(&writers).copied() {
-                text.push_str(&write(self));
+                let lines = write(self);
+                let wraps = self.may(Area::Syntax) && self.one_in(6);
+                text.push_str(&if wraps { self.wrapped(&lines, Context::Server) } else { lines });
             }
         }
         if self.may(Area::Syntax) && self.one_in(3) {

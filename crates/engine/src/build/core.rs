@@ -367,9 +367,14 @@ impl Builder<'_> {
     }
 
     pub(super) fn allow_override(&mut self, directive: &Directive<'_>, context: &mut Context<'_>) {
-        if context.scope != Scope::Directory {
+        if context.scope.is_server() {
             let finding = Finding::error("`AllowOverride` belongs into a `<Directory>`");
             return self.report(directive, finding);
+        }
+        if context.scope != Scope::Directory {
+            // httpd says so as well, and looks at it nowhere else.
+            let finding = Finding::warning("`AllowOverride` has no effect outside `<Directory>`");
+            self.report(directive, finding);
         }
         let mut allowed = Override::default();
         for word in Words::new(directive.args) {
@@ -425,7 +430,9 @@ impl Builder<'_> {
         context: &mut Context<'_>,
     ) {
         if context.scope != Scope::Directory {
-            let finding = Finding::error("`AllowOverrideList` belongs into a `<Directory>`");
+            // httpd has nothing against it, and looks at it nowhere else.
+            let finding =
+                Finding::warning("`AllowOverrideList` has no effect outside `<Directory>`");
             return self.report(directive, finding);
         }
         let mut allowed = context.dir.config.allow_override.as_deref().cloned().unwrap_or_default();

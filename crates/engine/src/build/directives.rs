@@ -212,6 +212,7 @@ impl Builder<'_> {
             return is_allowed;
         }
         match known.place {
+            Place::Main => self.main_only(directive, context),
             Place::Server => self.server_only(directive, context),
             Place::Section => self.section_only(directive, context),
             Place::Anywhere => true,

@@ -275,14 +275,14 @@ impl Builder<'_> {
                         Some(b's') => Piece::Tls(self.pool.add(argument)),
                         Some(b't') => Piece::Time,
                         Some(b'D' | b'l' | b'i' | b'b') => {
-                            let finding = Finding::error(
-                                "durations and loads are not done in `Header`",
+                            let finding = Finding::warning(
+                                "durations and loads are not done in `Header`, and left out",
                             )
                             .hint(
                                 "a decision takes no time, and is made before there is a response",
                             );
                             self.report_at(directive, word.at, word.len, finding);
-                            return None;
+                            Piece::Text(self.pool.add(b""))
                         }
                         kind => {
                             let kind = kind.map(std::slice::from_ref).unwrap_or_default();

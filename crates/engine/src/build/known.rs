@@ -28,6 +28,8 @@ pub(super) struct Known {
 /// Where a directive may stand besides `.htaccess` files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
+    /// In the server configuration, outside virtual hosts.
+    Main,
     /// In the server configuration and virtual hosts.
     Server,
     /// In sections for directories, files and locations.
@@ -89,6 +91,7 @@ pub(super) fn entries() -> impl Iterator<Item = Known> {
             unreachable!("the table is part of the program: {line}")
         };
         let place = match place {
+            "main" => Place::Main,
             "server" => Place::Server,
             "dir" => Place::Section,
             _ => Place::Anywhere,

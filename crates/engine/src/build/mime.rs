@@ -64,6 +64,12 @@ impl Builder<'_> {
             b"sethandler" => {
                 let is_none = first.eq_ignore_ascii_case(b"none");
                 let handler = if is_none { Vec::new() } else { first.to_ascii_lowercase() };
+                if handler.starts_with(b"proxy:") {
+                    let finding =
+                        Finding::warning("no file is handed to a backend: requests get a 503")
+                            .hint("send requests there with `ProxyPass`, over HTTP/1.1");
+                    self.report(directive, finding);
+                }
                 mime_of(context).handler = Some(handler.into());
             }
             b"forcetype" => {

@@ -19,6 +19,8 @@ const RETRY: Duration = Duration::from_secs(60);
 enum Kind {
     Backend,
     Balancer,
+    /// Of a protocol that is not spoken here: requests get a 503.
+    Unspoken,
 }
 
 impl Builder<'_> {
@@ -52,10 +54,17 @@ impl Builder<'_> {
         let end = memchr::memchr(b':', rest).unwrap_or(rest.len());
         let scheme = String::from_utf8_lossy(&rest[..end]).to_ascii_lowercase();
         let finding = match scheme.as_str() {
-            "fcgi" | "ajp" | "uwsgi" | "scgi" | "h2" | "h2c" | "ftp" | "fd" => Finding::error(
-                format!("backends of the protocol `{scheme}` are not supported"),
-            )
-            .hint("have the backend speak HTTP/1.1: `http://` or `unix:/path|http://localhost/`"),
+            "fcgi" | "ajp" | "uwsgi" | "scgi" | "h2" | "h2c" | "ftp" | "fd" => {
+                let message = format!(
+                    "backends of the protocol `{scheme}` are not supported: requests get a 503"
+                );
+                let finding = Finding::warning(message).hint(
+                    "have the backend speak HTTP/1.1: `http://` or `unix:/path|http://localhost/`",
+                );
+                self.report_at(directive, word.at, word.len, finding);
+                self.has_proxy = true;
+                return Some(Kind::Unspoken);
+            }
             _ => Finding::error(format!("{} is no URL of a backend", show(&word.text)))
                 .hint("write `http://host:port/path`"),
         };
@@ -73,7 +82,7 @@ impl Builder<'_> {
         server: usize,
     ) {
         match self.kind_of(directive, word, url) {
-            None => {}
+            None | Some(Kind::Unspoken) => {}
             Some(Kind::Balancer) => {
                 let number = self.balancer(url, server);
                 self.balancer_parameters(directive, number, parameters);
@@ -157,7 +166,7 @@ impl Builder<'_> {
         };
         let parameters: Vec<_> = parameters.iter().collect();
         match self.kind_of(directive, first, url) {
-            None => {}
+            None | Some(Kind::Unspoken) => {}
             Some(Kind::Balancer) => {
                 let number = self.balancer(url, context.server);
                 self.balancer_parameters(directive, number, &parameters);

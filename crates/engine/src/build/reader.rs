@@ -193,14 +193,17 @@ impl Builder<'_> {
         directive: &Directive<'_>,
         test: impl Fn(&mut Self, &[u8]) -> bool,
     ) -> bool {
-        let Some(word) = Words::new(directive.args).next() else {
-            self.report(directive, Finding::error("the section needs an argument"));
-            return false;
+        // The mark stands before the word, and before its quote.
+        let (is_negated, name) = match directive.args.strip_prefix(b"!") {
+            Some(name) => (true, name),
+            None => (false, directive.args),
         };
-        match word.text.strip_prefix(b"!") {
-            // What follows the mark may be quoted.
-            Some(name) => !Words::new(name).next().is_some_and(|name| test(self, &name.text)),
-            None => test(self, &word.text),
+        match Words::new(name).next().filter(|word| !word.text.is_empty()) {
+            Some(word) => test(self, &word.text) != is_negated,
+            None => {
+                self.report(directive, Finding::error("the section needs an argument"));
+                false
+            }
         }
     }
 

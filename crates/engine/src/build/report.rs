@@ -85,10 +85,15 @@ impl Builder<'_> {
 
     /// Reports about a file as a whole.
     pub(super) fn report_file(&mut self, file: &std::path::Path, finding: Finding) {
+        self.report_line(file, 0, finding);
+    }
+
+    /// Reports about a line of a file as a whole; 0 is the file itself.
+    pub(super) fn report_line(&mut self, file: &std::path::Path, line: u32, finding: Finding) {
         self.diagnostics.push(Diagnostic {
             severity: finding.severity,
             file: file.to_owned(),
-            line: 0,
+            line,
             column: 0,
             length: 0,
             text: String::new(),

@@ -140,15 +140,14 @@ impl Builder<'_> {
                     .hint("`Require expr \"%{SSL_CLIENT_S_DN_CN} == 'name'\"` lets one client in");
                 return self.report(directive, finding);
             }
-            b"sslverifyclient" | b"sslverifydepth" | b"sslciphersuite"
-                if !context.scope.is_server() =>
-            {
-                let message = format!(
-                    "{} is not done in a section: the handshake is over when the path is known",
-                    show(directive.name)
-                );
-                let hint = "set it for the virtual host: `optional`, and `Require ssl-verify-client` in the section";
-                return self.report(directive, Finding::error(message).hint(hint));
+            b"sslverifydepth" | b"sslciphersuite" if !context.scope.is_server() => {
+                return self.handshake_is_over(directive, Finding::warning);
+            }
+            b"sslverifyclient" if !context.scope.is_server() => {
+                // Who is not asked for a certificate there loses nothing; who must have one does.
+                let is_none = directive.args.trim_ascii().eq_ignore_ascii_case(b"none");
+                let severity = if is_none { Finding::warning } else { Finding::error };
+                return self.handshake_is_over(directive, severity);
             }
             _ => {}
         }
@@ -368,6 +367,20 @@ impl Builder<'_> {
             return None;
         }
         Some(versions)
+    }
+
+    /// Something about the handshake, in a section.
+    fn handshake_is_over(
+        &mut self,
+        directive: &Directive<'_>,
+        finding: impl FnOnce(String) -> Finding,
+    ) {
+        let message = format!(
+            "{} is not done in a section: the handshake is over when the path is known",
+            show(directive.name)
+        );
+        let hint = "set it for the virtual host: `optional`, and `Require ssl-verify-client` in the section";
+        self.report(directive, finding(message).hint(hint));
     }
 
     /// `SSLCipherSuite [SSL|TLSv1.3] list`

@@ -221,11 +221,16 @@ fn wrong_level(word: &Word<'_>) -> Option<Wrong> {
 ///
 /// Source: `modules/filters/mod_substitute.c`, `set_pattern`.
 fn wrong_substitution(word: &Word<'_>) -> Option<Wrong> {
-    let parts = word.text.strip_prefix(b"s").or(word.text.strip_prefix(b"S")).and_then(|rest| {
+    let is_right = |rest: &[u8]| {
         let (delimiter, rest) = rest.split_first()?;
-        Some(rest.split(|byte| byte == delimiter).count())
-    });
-    if parts.is_some_and(|parts| parts >= 3) {
+        let mut parts = rest.splitn(3, |byte| byte == delimiter);
+        let (from, _to) = (parts.next()?, parts.next()?);
+        // The last delimiter may be missing; what follows it are flags.
+        let flags = parts.next().unwrap_or_default().to_ascii_lowercase();
+        Some(!from.is_empty() && flags.iter().all(|flag| b"infq".contains(flag)))
+    };
+    let rest = word.text.strip_prefix(b"s").or(word.text.strip_prefix(b"S"));
+    if rest.and_then(is_right) == Some(true) {
         return None;
     }
     let finding = Finding::error(format!("{} is no substitution", show(&word.text)));

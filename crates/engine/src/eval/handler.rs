@@ -29,12 +29,16 @@ impl Run<'_> {
     pub(super) fn handle(&mut self, hop: &mut Hop, takes_path_info: bool) -> End {
         hop.is_handled = true;
         if hop.proxied {
-            return End::Proxy;
+            return self.proxied_end(hop);
         }
         let config = hop.config.clone();
         let config = config.as_deref().unwrap_or(&self.server.base);
         let mime = config.mime.as_deref();
         let handler = mime.and_then(|mime| handler(mime, hop));
+        if self.program.proxies && handler.is_some_and(|handler| handler.starts_with(b"proxy:")) {
+            // A file is for FastCGI, mostly, and its text is nobody's business.
+            return End::Status(503);
+        }
         if let Some(handler) = handler
             && self.method(hop) == b"GET"
             && self.answers_all(handler)
@@ -71,6 +75,20 @@ impl Run<'_> {
             },
             b"OPTIONS" => End::Options,
             method => End::Status(if method::is_known(method) { 405 } else { 501 }),
+        }
+    }
+
+    /// A request for another server, if its protocol is spoken here.
+    fn proxied_end(&self, hop: &Hop) -> End {
+        let url = hop.filename.strip_prefix(b"proxy:").unwrap_or(&hop.filename);
+        let url = match memchr::memchr(b'|', url) {
+            Some(bar) if url.starts_with(b"unix:") => &url[bar + 1..],
+            _ => url,
+        };
+        let scheme = &url[..memchr::memchr(b':', url).unwrap_or(url.len())];
+        match scheme {
+            b"http" | b"https" | b"ws" | b"wss" | b"balancer" => End::Proxy,
+            _ => End::Status(503),
         }
     }
 

@@ -44,24 +44,12 @@ impl Maker {
         let mut text = String::new();
         for _ in 0..self.rng.usize(1..=2) {
             if let Some(write) = self.rng.choice(&writers).copied() {
-                text.push_str(&write(self, context));
+                let lines = write(self, context);
+                let wraps = self.may(Area::Syntax) && self.one_in(8);
+                text.push_str(&if wraps { self.wrapped(&lines, context) } else { lines });
             }
         }
         text
-    }
-
-    fn access(&mut self, _context: Context) -> String {
-        let directive = self.pick(&[
-            "Require all granted",
-            "Require all denied",
-            "Require ip 127.0.0.1",
-            "Require not ip 127.0.0.1\nRequire all granted",
-            "Require env V",
-            "Require method GET",
-            "RedirectRelative On",
-            "Options FollowSymLinks",
-        ]);
-        format!("{directive}\n")
     }
 
     /// `SetEnvIf` and its kin.
@@ -69,7 +57,7 @@ impl Maker {
         let mut text = String::new();
         for _ in 0..self.rng.usize(1..=3) {
             let name = self.pick(&["SetEnvIf", "SetEnvIf", "SetEnvIfNoCase"]);
-            let line = match self.rng.u8(0..6) {
+            let line = match self.rng.u8(0..8) {
                 0..3 => {
                     let pattern = self.pattern(false);
                     let value = self.pick(&["V", "V=1", "V=$1", "!V", "V=x$0 W"]);
@@ -77,7 +65,32 @@ impl Maker {
                 }
                 3 => format!("{name} X-A {} V=$0", self.pick(&["1", "^(b)$", "B", "."])),
                 4 => format!("BrowserMatch {} V=bot", self.pick(&["bot", "^BOT", "."])),
-                _ => format!("SetEnv V {}", self.pick(&["set", "\"a b\"", ""])),
+                5 => format!("SetEnv V {}", self.pick(&["set", "\"a b\"", ""])),
+                6 => {
+                    let (attribute, pattern) = self
+                        .rng
+                        .choice([
+                            ("Remote_Addr", "^127"),
+                            ("Request_Method", "GET|HEAD"),
+                            ("Request_Protocol", "1\\.0$"),
+                            ("^X-", "(.)"),
+                            ("Host", "^(www)"),
+                            ("Server_Addr", "^127\\."),
+                            ("V", "1"),
+                        ])
+                        .unwrap_or_default();
+                    format!("{name} {attribute} {pattern} V=$1 W")
+                }
+                _ => {
+                    let expression = self.expression(1);
+                    // Without a regular expression `$0` is whatever lay on the stack of httpd.
+                    match self.rng.bool() {
+                        true => {
+                            format!("SetEnvIfExpr \"{expression}\" {}", self.pick(&["V", "!V"]))
+                        }
+                        false => "SetEnvIfExpr \"%{REQUEST_URI} =~ /(.)(b)/\" V=$1 W=$2".to_owned(),
+                    }
+                }
             };
             text.push_str(&line);
             text.push('\n');
