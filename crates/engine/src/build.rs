@@ -187,6 +187,8 @@ struct ServerDraft {
     rewrite: rewrite::RewriteDraft,
     path_aliases: alias::AliasDraft,
     rewrite_options: Option<RewriteOptions>,
+    /// A directive of mod_rewrite stands in it, be it in a section.
+    has_rewriting: bool,
     maps: HashMap<Box<[u8]>, Arc<Map>>,
     database: map::DatabaseDraft,
     proxy: proxy::ProxyDraft,

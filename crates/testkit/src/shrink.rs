@@ -5,6 +5,8 @@
 //! it says in microseconds which tries are no configuration any more, and each of those would cost
 //! a start of httpd.
 
+use std::time::{Duration, Instant};
+
 use crate::answer::Expected;
 use crate::case::{Ask, Case, Exchange, HOST};
 use crate::differential::{Contest, Difference, Kind, Tally};
@@ -13,6 +15,8 @@ use crate::known::KnownDifferences;
 
 /// Rounds before what is left is taken as small enough.
 const ROUNDS_MAX: usize = 80;
+/// Time after which what is left is taken as small enough: where httpd refuses the tries, each costs a start.
+const TIME_MAX: Duration = Duration::from_secs(15);
 /// Tries in one httpd: more of them waste work when an early one succeeds.
 const TRIES: usize = 40;
 
@@ -25,9 +29,11 @@ pub fn shrink(contest: &Contest<'_>, found: Difference) -> Result<Difference, En
     let known = KnownDifferences::default();
     let contest = Contest { known: &known, ..*contest };
     let mut smallest = found;
+    let started = Instant::now();
     for _ in 0..ROUNDS_MAX {
         let mut found = None;
-        for tries in smaller(&smallest).chunks(TRIES) {
+        let all = smaller(&smallest);
+        for tries in all.chunks(TRIES).take_while(|_| started.elapsed() < TIME_MAX) {
             let tries = sensible(&contest, tries, smallest.kind)?;
             let differing = contest.compare(&tries, &mut Tally::default())?;
             found = differing

@@ -241,7 +241,8 @@ impl Builder<'_> {
         let Some(wanted) = wanted else {
             let finding = Finding::error(format!("{} is not a version", show(version)))
                 .hint("write up to three numbers, such as 2.4.60");
-            self.report(directive, finding);
+            let at = words.last().map_or(0, |word| word.at);
+            self.report_at(directive, at, version.len(), finding);
             return false;
         };
         let order = HTTPD_VERSION.cmp(&wanted);

@@ -40,11 +40,6 @@ impl RewriteDraft {
         (!filings.is_empty()).then(|| Part::new(list()))
     }
 
-    /// Whether nothing was said.
-    pub(super) fn is_empty(&self) -> bool {
-        self.rules.is_empty() && self.conditions.is_empty()
-    }
-
     /// The place of a condition that no rule followed.
     pub(super) fn orphan(&self) -> Option<&Condition> {
         self.conditions.last().filter(|_| self.waiting > 0)
@@ -54,6 +49,7 @@ impl RewriteDraft {
 impl Builder<'_> {
     /// `RewriteRule pattern substitution [flags]`
     pub(super) fn rewrite_rule(&mut self, directive: &Directive<'_>, context: &mut Context<'_>) {
+        self.servers[context.server].has_rewriting = true;
         let mut words = RawWords::new(directive.args);
         let (Some(pattern), Some(substitution)) = (&words.next(), &words.next()) else {
             let finding = Finding::error("`RewriteRule` has too few arguments")
@@ -181,11 +177,13 @@ impl Builder<'_> {
     }
 
     pub(super) fn rewrite_engine(&mut self, directive: &Directive<'_>, context: &mut Context<'_>) {
+        self.servers[context.server].has_rewriting = true;
         let Some(on) = self.flag(directive) else { return };
         rewrite_dir(context.dir, &context.directory).engine = Some(on);
     }
 
     pub(super) fn rewrite_base(&mut self, directive: &Directive<'_>, context: &mut Context<'_>) {
+        self.servers[context.server].has_rewriting = true;
         if context.scope.is_server() {
             let finding = Finding::error("`RewriteBase` is only for directories")
                 .hint("move it into a `<Directory>`");
@@ -205,6 +203,7 @@ impl Builder<'_> {
     }
 
     pub(super) fn rewrite_options(&mut self, directive: &Directive<'_>, context: &mut Context<'_>) {
+        self.servers[context.server].has_rewriting = true;
         let mut options = if context.scope.is_server() {
             self.servers[context.server].rewrite_options.unwrap_or_default()
         } else {

@@ -37,6 +37,7 @@ impl Builder<'_> {
             rewrite,
             path_aliases,
             rewrite_options,
+            has_rewriting,
             maps,
             database,
             mut proxy,
@@ -46,7 +47,7 @@ impl Builder<'_> {
             tls: _,
             protocols: _,
         } = draft;
-        let has_rewriting = base.rewrite_dir.is_some() || !rewrite.is_empty() || !maps.is_empty();
+        let has_rewriting = has_rewriting || !maps.is_empty();
         let own = self.finish_dir(base);
         let own_redirects = own.redirects.clone();
         server.rewrite = rewrite.finish(self).into_iter().collect();
@@ -99,6 +100,9 @@ impl Builder<'_> {
         // A virtual host that says nothing about rewriting does none.
         if has_rewriting {
             inherit_rules(&mut server, main, rewrite_options);
+        } else {
+            // Rules of directories look maps up there all the same.
+            server.maps.clone_from(&main.maps);
         }
         if merge_slashes.is_none() {
             server.merge_slashes = main.merge_slashes;

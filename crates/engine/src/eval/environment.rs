@@ -120,6 +120,11 @@ impl Run<'_> {
                         self.change_env(changes, pool, hop, has_groups.then_some(&capture));
                     }
                     EnvTest::Expression(condition) => {
+                        // Outside of sections the path is not yet made of what was sent.
+                        if hop.uri != path {
+                            hop.uri.clear();
+                            hop.uri.extend_from_slice(path);
+                        }
                         if self.holds(condition, hop, &mut capture) {
                             self.change_env(changes, pool, hop, Some(&capture));
                         }
