@@ -233,7 +233,7 @@ fn databases() {
             compare(&targets, &expected, &got);
         }
     }
-    for line in ["DBDriver pgsql", "DBDriver none", "DBDMax many"] {
+    for line in ["DBDriver odbc", "DBDriver none", "DBDMax many"] {
         let case = Case { scope: Scope::Server, ..case(&format!("{base}{line}\n"), &[]) };
         for verdict in [judge(&case), milepost(&case, Lookup::Index)] {
             assert!(matches!(verdict, Verdict::Refused(_)), "{line}: {verdict:?}");
