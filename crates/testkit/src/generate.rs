@@ -281,6 +281,10 @@ impl Maker {
         if self.one_in(40) {
             ask.minor = 0;
         }
+        // In the order in which a case is read: `Host`, then the others by name.
+        ask.fields.sort_by(|(one, _), (other, _)| {
+            (one != "Host", one.as_str()).cmp(&(other != "Host", other.as_str()))
+        });
     }
 
     /// Rewrites lines in other ways of writing the same, and sometimes not quite the same.

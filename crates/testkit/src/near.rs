@@ -190,9 +190,7 @@ fn condition(
     let test = test.to_ascii_uppercase();
     let mut set = |name: &str, value: Vec<u8>| {
         ask.fields.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
-        // A case that is read has its `Host` first.
-        let at = if name == "Host" { 0 } else { ask.fields.len() };
-        ask.fields.insert(at, (name.to_owned(), value));
+        ask.fields.push((name.to_owned(), value));
     };
     match test.as_str() {
         "%{HTTP_HOST}" | "%{SERVER_NAME}" | "%{HTTP:HOST}" => {

@@ -135,10 +135,7 @@ fn apache_and_nginx_are_backends() {
     }
     front.stop();
     let log = fs::read_to_string(&apache_log).expect("a log");
-    assert!(
-        log.lines().any(|line| !line.ends_with(" 0")),
-        "no connection was used again: {log}"
-    );
+    assert!(log.lines().any(|line| !line.ends_with(" 0")), "no connection was used again: {log}");
 }
 
 #[test]
