@@ -173,9 +173,12 @@ impl Generator {
                 Some((requests, requests / rate.parse::<f64>().ok()?))
             }
             Self::Oha => {
+                // "0.8012 secs", or "801.2 ms" from newer ones.
                 let value = |name: &str| {
                     let line = lines().find_map(|line| line.strip_prefix(name))?;
-                    line.split_whitespace().next()?.parse::<f64>().ok()
+                    let mut words = line.split_whitespace();
+                    let number = words.next()?.parse::<f64>().ok()?;
+                    Some(if words.next() == Some("ms") { number / 1e3 } else { number })
                 };
                 let (rate, seconds) = (value("Requests/sec:")?, value("Total:")?);
                 Some((rate * seconds, seconds))
