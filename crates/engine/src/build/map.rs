@@ -248,23 +248,21 @@ impl Builder<'_> {
     pub(super) fn database_driver(&mut self, directive: &Directive<'_>, context: &Context<'_>) {
         let Some(word) = self.database_word(directive, context, "DBDriver name") else { return };
         let driver = match word.text.to_ascii_lowercase().as_slice() {
-            b"sqlite3" => Ok(Driver::Sqlite3),
-            b"pgsql" => Ok(Driver::Pgsql),
-            b"mysql" => Ok(Driver::Mysql),
-            b"sqlite2" | b"oracle" | b"freetds" | b"odbc" => {
-                Err(format!("databases of type {} are not done yet", show(&word.text)))
+            b"sqlite3" => Driver::Sqlite3,
+            b"pgsql" => Driver::Pgsql,
+            b"mysql" => Driver::Mysql,
+            name => {
+                let message = match name {
+                    b"sqlite2" | b"oracle" | b"freetds" | b"odbc" => {
+                        format!("databases of type {} are not done yet", show(&word.text))
+                    }
+                    _ => format!("no driver for {}", show(&word.text)),
+                };
+                let finding = Finding::error(message).hint("done are sqlite3, pgsql and mysql");
+                return self.report_at(directive, word.at, word.len, finding);
             }
-            _ => Err(format!("no driver for {}", show(&word.text))),
         };
-        let message = match driver {
-            Ok(driver) => {
-                self.servers[context.server].database.driver = Some(driver);
-                return;
-            }
-            Err(message) => message,
-        };
-        let finding = Finding::error(message).hint("done are sqlite3, pgsql and mysql");
-        self.report_at(directive, word.at, word.len, finding);
+        self.servers[context.server].database.driver = Some(driver);
     }
 
     /// `DBDParams params`

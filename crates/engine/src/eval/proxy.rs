@@ -119,9 +119,7 @@ impl Site {
             run.finish(hop, answer)
         })
     }
-}
 
-impl Site {
     /// Decides anew where [`Scratch::resume`] has brought a decision back: the content of the request is not
     /// accepted, and `status` is what becomes of it. Nothing of the first decision is left.
     pub fn decide_refused<'s>(

@@ -60,6 +60,8 @@ enum DatabaseError {
     OtherDriver,
     #[error("`DBDParams`: {0}")]
     Params(String),
+    #[error("no thread for the connection: {0}")]
+    Thread(std::io::Error),
     #[error("values of type {0} are not read; write `CAST(... AS text)` around the column")]
     Column(String),
     #[error("no answer within {} s", ANSWER_TIME_MAX.as_secs())]

@@ -53,7 +53,7 @@ impl Pgsql {
             Err(error) => drop(answer.send(Err(error))),
         };
         let thread = thread::Builder::new().name("milepost-pgsql".to_owned());
-        thread.spawn(work).map_err(|error| DatabaseError::Params(error.to_string()))?;
+        thread.spawn(work).map_err(DatabaseError::Thread)?;
         let pgsql = Pgsql { questions, answers };
         pgsql.answer(CONNECT_TIME_MAX + ANSWER_TIME_MAX)?;
         Ok(pgsql)
