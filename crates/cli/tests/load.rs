@@ -14,6 +14,9 @@ use serde_json::{Value, json};
 /// No run in here takes as long.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Nobody listens here: no system gives this port to a program that asks for any.
+const NOBODY: &str = "127.0.0.1:1";
+
 #[test]
 fn right_answers_are_measured() {
     let server = serve();
@@ -200,9 +203,8 @@ fn what_cannot_be_done_is_one_line_and_exits_with_2() {
     refuse(&[&url, "--arrival", "poisson"], "--arrival poisson needs a rate");
     refuse(&[], "required");
 
-    let nobody = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
     let text =
-        refuse(&[&format!("http://{nobody}/")], &format!("milepost: cannot connect to {nobody}: "));
+        refuse(&[&format!("http://{NOBODY}/")], &format!("milepost: cannot connect to {NOBODY}: "));
     assert_eq!(text.lines().count(), 1, "{text}");
 }
 
@@ -367,11 +369,10 @@ fn several_processes_make_one_report() {
     assert!(text.contains("\nwrong answers   2,000\n"), "{text}");
 
     // One process that cannot do it is reason enough, and is told once.
-    let nobody = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
-    let output = load(&[&format!("http://{nobody}/"), "--processes", "2", "-n", "10"]);
+    let output = load(&[&format!("http://{NOBODY}/"), "--processes", "2", "-n", "10"]);
     assert_eq!((output.status.code(), out(&output)), (Some(2), ""));
     assert!(
-        err(&output).starts_with(&format!("milepost: cannot connect to {nobody}: ")),
+        err(&output).starts_with(&format!("milepost: cannot connect to {NOBODY}: ")),
         "{}",
         err(&output)
     );

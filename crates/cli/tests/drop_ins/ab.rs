@@ -1,12 +1,11 @@
 //! `milepost ab` beside ab.
 
 use std::fs;
-use std::net::TcpListener;
 use std::path::Path;
 
 use milepost_testkit::directory::Directory;
 
-use crate::program::{Printed, both, run};
+use crate::program::{NOBODY, Printed, both, run};
 use crate::server::Server;
 
 /// Labels whose values do not depend on time.
@@ -114,9 +113,7 @@ fn the_files_have_the_same_form() {
 #[test]
 fn exit_codes_and_their_reasons_are_the_same() {
     let directory = Directory::new().expect("a directory");
-    let nobody =
-        TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address");
-    let refused = format!("http://{nobody}/");
+    let refused = format!("http://{NOBODY}/");
     for (arguments, reason) in [
         (vec!["-n", "1", &refused], "apr_socket_recv: Connection refused (111)"),
         (vec!["-n", "0", &refused], "Invalid number of requests"),

@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::net::TcpListener;
 use std::path::Path;
 
 use milepost_testkit::directory::Directory;
 use serde_json::Value;
 
-use crate::program::{Printed, both};
+use crate::program::{NOBODY, Printed, both};
 use crate::server::Server;
 
 /// What siege's own template says, but for colours, JSON and page elements.
@@ -132,9 +131,7 @@ fn the_log_has_the_same_form() {
 fn exit_codes_and_their_reasons_are_the_same() {
     let directory = Directory::new().expect("a directory");
     configure(directory.path());
-    let nobody =
-        TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address");
-    let refused = format!("http://{nobody}/");
+    let refused = format!("http://{NOBODY}/");
     for (arguments, reason) in [
         (vec!["-c", "1", "-r", "3", &refused], "Connection refused"),
         (vec!["-f", "nofile"], "unable to open file: nofile: No such file or directory"),

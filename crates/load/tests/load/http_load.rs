@@ -1,6 +1,5 @@
 //! http_load against a peer that answers well or badly.
 
-use std::net::{Ipv4Addr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
@@ -102,8 +101,7 @@ fn a_silent_server_is_a_timeout_and_the_report_is_printed() {
 
 #[test]
 fn a_server_that_is_gone_ends_the_run_soon() {
-    let nobody = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
-    let desk = Desk::default().with("urls", &format!("http://{nobody}/\n"));
+    let desk = Desk::default().with("urls", "http://127.0.0.1:1/\n");
     let said = desk.run(Program::HttpLoad, "-p 5 -s 60 urls");
     assert_eq!(said.exit, 0, "{said:?}");
     assert_eq!(said.err.matches("Connection refused").count(), 100, "{said:?}");

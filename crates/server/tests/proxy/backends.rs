@@ -5,7 +5,7 @@ use std::os::unix::net::UnixListener;
 use std::thread;
 use std::time::Duration;
 
-use crate::support::{Backend, Proxy};
+use crate::support::{Backend, NOBODY, Proxy};
 
 fn named(name: &'static str) -> Backend {
     Backend::start(move |link| {
@@ -87,11 +87,10 @@ fn members_take_turns_and_sessions_stay() {
 #[test]
 fn another_member_takes_over_and_a_standby_waits() {
     let (a, b) = (named("a"), named("standby"));
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let proxy = Proxy::start(&format!(
-        "<Proxy balancer://pool>\nBalancerMember http://{free}\nBalancerMember http://{}\n\
+        "<Proxy balancer://pool>\nBalancerMember http://{NOBODY}\nBalancerMember http://{}\n\
          BalancerMember http://{} status=+H\n</Proxy>\n\
-         <Proxy balancer://gone>\nBalancerMember http://{free} retry=0\n\
+         <Proxy balancer://gone>\nBalancerMember http://{NOBODY} retry=0\n\
          BalancerMember http://{} status=+H\n</Proxy>\n\
          ProxyPass /gone balancer://gone\nProxyPass / balancer://pool/",
         a.address, b.address, b.address

@@ -1,10 +1,9 @@
 //! Backends that close, reset, lie, drip or say nothing.
 
-use std::net::TcpListener;
 use std::thread;
 use std::time::Duration;
 
-use crate::support::{Backend, Proxy, eventually};
+use crate::support::{Backend, NOBODY, Proxy, eventually};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
@@ -92,11 +91,10 @@ fn failures_have_statuses_and_documents() {
             link.say("X-Padding: 0123456789012345678901234567890123456789\r\n");
         }
     });
-    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let proxy = Proxy::start(&format!(
         "ProxyPass /silent http://{}/ timeout=1\nProxyPass /closing http://{}/\n\
          ProxyPass /garbage http://{}/\nProxyPass /lengths http://{}/\n\
-         ProxyPass /endless http://{}/\nProxyPass /refused http://{free}/\n\
+         ProxyPass /endless http://{}/\nProxyPass /refused http://{NOBODY}/\n\
          ProxyPass /socket unix:@ROOT@/none.sock|http://localhost/\n\
          <Location /refused>\nErrorDocument 503 \"come back later\"\n</Location>\n\
          <Location /closing>\nErrorDocument 502 /document.html\n</Location>",

@@ -15,6 +15,9 @@ use tempfile::TempDir;
 /// Long enough for anything that should happen at once, on a machine that is busy.
 pub(crate) const SOON: Duration = Duration::from_secs(15);
 
+/// Nobody listens here: no system gives this port to a program that asks for any.
+pub(crate) const NOBODY: &str = "127.0.0.1:1";
+
 /// A backend. What it has seen can be looked at.
 pub(crate) struct Backend {
     pub(crate) address: SocketAddr,
