@@ -78,12 +78,16 @@ pub(crate) fn build(
     options: &LoadOptions,
     outside: &dyn Outside,
 ) -> (Option<Program>, Vec<Diagnostic>) {
-    let mut builder = Builder::new(options, outside);
-    builder.run(options);
-    if let Some(modules) = builder.names.modules.again() {
-        builder = Builder::new(options, outside);
-        builder.names.modules = modules;
+    let run = |modules| {
+        let defines = options.defines.iter().map(|name| (name.clone().into_bytes(), Vec::new()));
+        let names = Names { defines: defines.collect(), modules };
+        let mut builder = Builder::new(outside, options.lookup, options.server_root.clone(), names);
         builder.run(options);
+        builder
+    };
+    let mut builder = run(Modules::default());
+    if let Some(modules) = builder.names.modules.again() {
+        builder = run(modules);
     }
     let program = builder.finish();
     (program, builder.diagnostics)
@@ -99,32 +103,9 @@ pub(crate) fn build_htaccess(
     allowed: &Arc<Override>,
     outside: &dyn Outside,
 ) -> (Option<DirConfig>, Vec<Diagnostic>) {
-    let mut builder = Builder {
-        outside,
-        lookup: program.lookup,
-        pool: Pool::default(),
-        diagnostics: Vec::new(),
-        settings: Settings {
-            server_root: program.settings.server_root.clone(),
-            ..Settings::default()
-        },
-        names: program.names.clone(),
-        allowed: Some(Arc::clone(allowed)),
-        servers: vec![ServerDraft::default()],
-        last_flags: None,
-        last_known: None,
-        including: Vec::new(),
-        noted: Vec::new(),
-        maps: map::MapDraft::default(),
-        macros: macros::Macros::default(),
-        containers: Vec::new(),
-        limits: Vec::new(),
-        databases: Vec::new(),
-        sni_policy: tls::SniPolicy::default(),
-        backends: Vec::new(),
-        balancers: Vec::new(),
-        has_proxy: false,
-    };
+    let root = program.settings.server_root.clone();
+    let mut builder = Builder::new(outside, program.lookup, root, program.names.clone());
+    builder.allowed = Some(Arc::clone(allowed));
     let mut dir = DirDraft::default();
     let mut context = Context {
         scope: Scope::Htaccess,
@@ -237,15 +218,20 @@ struct Directive<'d> {
 }
 
 impl<'o> Builder<'o> {
-    fn new(options: &LoadOptions, outside: &'o dyn Outside) -> Builder<'o> {
-        let defines = options.defines.iter().map(|name| (name.clone().into_bytes(), Vec::new()));
+    /// A builder that has read nothing, for a whole configuration.
+    fn new(
+        outside: &'o dyn Outside,
+        lookup: Lookup,
+        server_root: PathBuf,
+        names: Names,
+    ) -> Builder<'o> {
         Builder {
             outside,
-            lookup: options.lookup,
+            lookup,
             pool: Pool::default(),
             diagnostics: Vec::new(),
-            settings: Settings { server_root: options.server_root.clone(), ..Settings::default() },
-            names: Names { defines: defines.collect(), modules: Modules::default() },
+            settings: Settings { server_root, ..Settings::default() },
+            names,
             allowed: None,
             servers: vec![ServerDraft::default()],
             last_flags: None,

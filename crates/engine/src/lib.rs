@@ -15,7 +15,6 @@ mod index;
 mod lint;
 mod log;
 mod map;
-mod method;
 mod outside;
 mod pattern;
 mod pool;

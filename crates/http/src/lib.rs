@@ -1,6 +1,7 @@
 //! Request-targets, target URIs, fields and HTTP/1 heads: bytes in, values out.
 
 pub mod chunked;
+pub mod method;
 pub mod path;
 pub mod request;
 pub mod response;

@@ -24,6 +24,7 @@ use std::rc::Rc;
 use std::time::SystemTime;
 
 use milepost_engine::{RangeLimit, Serving};
+use milepost_http::method::is_known;
 use milepost_http::request::RequestHead;
 use rustix::fs::{Mode, OFlags};
 
@@ -35,33 +36,6 @@ use version::Version;
 
 /// The methods that a file answers to.
 pub(crate) const ALLOWED: &[u8] = b"HEAD,GET,POST,OPTIONS";
-
-/// The other methods that Apache knows by name; what is none of them is not implemented.
-const KNOWN: &[&[u8]] = &[
-    b"BASELINE-CONTROL",
-    b"CHECKIN",
-    b"CHECKOUT",
-    b"CONNECT",
-    b"COPY",
-    b"DELETE",
-    b"LABEL",
-    b"LOCK",
-    b"MERGE",
-    b"MKACTIVITY",
-    b"MKCOL",
-    b"MKWORKSPACE",
-    b"MOVE",
-    b"PATCH",
-    b"PROPFIND",
-    b"PROPPATCH",
-    b"PUT",
-    b"REPORT",
-    b"TRACE",
-    b"UNCHECKOUT",
-    b"UNLOCK",
-    b"UPDATE",
-    b"VERSION-CONTROL",
-];
 
 /// The files of one worker.
 #[derive(Default)]
@@ -107,7 +81,7 @@ impl Files {
             b"OPTIONS" => return reply.add_field("Allow", ALLOWED),
             method => {
                 reply.add_field("Allow", ALLOWED);
-                return reply.error(if KNOWN.contains(&method) { 405 } else { 501 });
+                return reply.error(if is_known(method) { 405 } else { 501 });
             }
         }
         match self.find(wanted, seen) {

@@ -9,12 +9,12 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
+use milepost_http::method;
 use milepost_syntax::{Word, Words};
 
 use super::report::{Finding, show};
 use super::{Builder, Context, Directive};
 use crate::expr::Condition;
-use crate::method;
 use crate::program::{
     AuthType, Host, HostOrder, HostRules, Limit, Merging, Methods, Network, RequireKind,
     RequireTest, Requirement, Scope,

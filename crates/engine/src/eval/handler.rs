@@ -8,11 +8,11 @@
 //! `default_handler`; `modules/http/mod_mime.c`, `find_ct`; `modules/mappers/mod_actions.c`,
 //! `action_handler`; `modules/generators/mod_autoindex.c`, `handle_autoindex`.
 
+use milepost_http::method;
 use milepost_http::path;
 
 use super::{End, Hop, Run};
 use crate::build::{bytes_to_path, path_to_bytes};
-use crate::method;
 use crate::outside::FileKind;
 use crate::program::Mime;
 use crate::wildcard;

@@ -1,9 +1,9 @@
-//! The methods that httpd knows by name; any other is not implemented.
+//! The methods that httpd knows by name; any other is not implemented (501).
 
 /// Whether httpd has a number for the method.
 ///
 /// Source: httpd 2.4.71 `modules/http/http_protocol.c`, `lookup_builtin_method`.
-pub(crate) fn is_known(method: &[u8]) -> bool {
+pub fn is_known(method: &[u8]) -> bool {
     const KNOWN: &[&[u8]] = &[
         b"BASELINE-CONTROL",
         b"CHECKIN",
