@@ -64,7 +64,7 @@ bench-upload: release ## An upload that outlasts a real Tomcat's patience: strai
 bench-load: ## Hold the load generator against wrk, h2load and oha, one thread each (some ten minutes)
 	$(CARGO) run --locked --release -p milepost-load --example bench_load
 
-bench-truth: ## Hold what is reported against a server whose service times are known (two minutes)
+bench-truth: ## Hold what is reported against a server whose service times are known (four minutes, two idle processors)
 	$(CARGO) run --locked --release -p milepost-load --example bench_truth
 
 conformance: ## Compare CASES random configurations with the Apache found here

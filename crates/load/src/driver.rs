@@ -103,6 +103,28 @@ impl Driver {
         }
     }
 
+    /// Asks for news, and does not wait.
+    ///
+    /// # Errors
+    ///
+    /// When the system is out of resources.
+    pub(crate) fn poll(&mut self) -> io::Result<()> {
+        match self {
+            Self::Epoll(epoll) => epoll.wait(Duration::ZERO, None, 0),
+            #[cfg(target_os = "linux")]
+            Self::Uring(uring) => uring.poll(),
+        }
+    }
+
+    /// Whether there is news that was not taken.
+    pub(crate) fn has_news(&mut self) -> bool {
+        match self {
+            Self::Epoll(epoll) => epoll.has_news(),
+            #[cfg(target_os = "linux")]
+            Self::Uring(uring) => uring.has_news(),
+        }
+    }
+
     /// Takes the next news of a turn.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<Ready> {

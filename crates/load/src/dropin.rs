@@ -105,7 +105,13 @@ impl Program {
 pub(crate) fn empty_report() -> crate::report::Report {
     let (length, cpu, cpu_max) = Default::default();
     let record = crate::record::Record::new();
-    let measured = crate::summary::Measured { record, length, cpu, cpu_max };
+    let measured = crate::summary::Measured {
+        record,
+        length,
+        cpu,
+        cpu_max,
+        polled: std::time::Duration::ZERO,
+    };
     let plan = crate::plan::Plan::new(Vec::new());
     crate::summary::report(
         &plan,

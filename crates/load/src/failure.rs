@@ -168,12 +168,27 @@ pub enum RunError {
     /// io_uring was asked for and cannot be used.
     #[error("io_uring cannot be used here: {0}")]
     Uring(String),
+    /// A processor that the process may not use.
+    #[error("processor {cpu} is not one that this process may use: {}", numbers(allowed))]
+    Cpu {
+        /// Its number.
+        cpu: usize,
+        /// Those that it may use.
+        allowed: Vec<usize>,
+    },
+    /// HTTP/2 waits as its runtime does.
+    #[error("busy polling does not go with HTTP/2")]
+    BusyPoll,
     /// TLS cannot be spoken as asked.
     #[error(transparent)]
     Tls(#[from] TlsError),
     /// A worker could not be set up, or lost its poll or timer.
     #[error("cannot run a worker")]
     Worker(#[source] io::Error),
+}
+
+fn numbers(list: &[usize]) -> String {
+    list.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

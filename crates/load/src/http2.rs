@@ -29,9 +29,9 @@ use crate::elsewhere::Elsewhere;
 use crate::failure::RunError;
 use crate::meter::{Meter, TICK};
 use crate::origin::Origin;
+use crate::part::{End, Part, PartResult, Shared};
 use crate::record::Record;
 use crate::schedule::{Due, Schedule};
-use crate::worker::{End, Part, PartResult, Shared};
 
 use exchange::Prepared;
 use link::{Link, Opening};
@@ -232,7 +232,8 @@ impl<'a> Http2Worker<'a> {
         }
         meter.end(&mut self.record.borrow_mut(), now);
         let record = self.record.replace(Record::new());
-        PartResult { record, ended: now, cpu: thread_cpu() - cpu, end }
+        let polled = Duration::ZERO;
+        PartResult { record, ended: now, cpu: thread_cpu() - cpu, polled, end }
     }
 
     /// Gives out requests of an open loop when they are due. Does not end.

@@ -23,6 +23,7 @@ mod failure;
 mod form;
 mod head_fields;
 mod http2;
+mod idle;
 mod interval;
 mod keep;
 mod layered;
@@ -31,6 +32,8 @@ mod names;
 mod observer;
 mod origin;
 mod pacer;
+mod part;
+mod pin;
 mod pipeline;
 mod plan;
 mod rate;
@@ -50,6 +53,7 @@ mod summary;
 mod target;
 mod template;
 mod tls;
+mod turns;
 mod url;
 mod url_list;
 mod variables;
@@ -71,7 +75,7 @@ pub use observer::{Answered, Exchanged, Observer, Outcome};
 pub use pipeline::PIPELINE_MAX;
 pub use plan::{
     Arrival, CONNECTIONS_DEFAULT, Io, Order, Persistence, Plan, Refusal, Spacing, Stop,
-    TIMEOUT_DEFAULT, TimeoutFrom, WarmUp,
+    TIMEOUT_DEFAULT, TimeoutFrom, Waiting, WarmUp,
 };
 pub use rate::{RATE_PER_SECOND_MAX, Rate, RateError, Stage};
 pub use report::{

@@ -7,8 +7,8 @@ use milepost_stats::histogram::Histogram;
 use crate::clock::nanos;
 use crate::control::Control;
 use crate::interval::Counts;
+use crate::part::Part;
 use crate::record::Record;
-use crate::worker::Part;
 
 /// How often a worker looks whether it is to stop, and says how far it is. Short enough for a person
 /// who pressed Ctrl-C, long enough to cost nothing.

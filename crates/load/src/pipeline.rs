@@ -19,18 +19,18 @@ use mio::{Interest, Token};
 use rustls::ClientConfig;
 
 use crate::answer::{Failure, Judge};
-use crate::clock::{nanos, thread_cpu};
-use crate::driver::Driver;
+use crate::clock::nanos;
+use crate::driver::{Driver, Ready};
 use crate::failure::{FailureKind, RunError};
 use crate::layered::Stage;
-use crate::meter::Meter;
 use crate::origin::Origin;
+use crate::part::{End, Part, Shared};
 use crate::plan::{Io, Order, Persistence, Plan};
-use crate::record::Record;
 use crate::schedule::{Due, Schedule};
 use crate::socket::{self, Opening};
 use crate::stream::Stream;
-use crate::worker::{self, End, Part, PartResult, Shared};
+use crate::turns::{Core, Work};
+use crate::worker;
 
 use lane::{Desk, Lane, Pending, Received};
 
@@ -50,9 +50,7 @@ const FAILURES_FIRST_MAX: u32 = 10;
 
 /// One thread's connections.
 pub(crate) struct PipelineWorker<'a> {
-    shared: &'a Shared<'a>,
-    index: usize,
-    driver: Driver,
+    core: Core<'a>,
     tls: Option<Arc<ClientConfig>>,
     connections: usize,
     depth: usize,
@@ -68,7 +66,6 @@ pub(crate) struct PipelineWorker<'a> {
     filled: [Vec<u8>; 2],
     random: fastrand::Rng,
     openings: usize,
-    is_open_loop: bool,
     timeout_ns: u64,
     /// Places whose connection was not given up.
     alive: usize,
@@ -76,8 +73,6 @@ pub(crate) struct PipelineWorker<'a> {
     look_at: u64,
     connected: bool,
     refusal: Option<(Origin, io::Error)>,
-    record: Record,
-    now: u64,
 }
 
 /// Why a plan has no pipelines, if it wants something that they cannot have.
@@ -101,6 +96,111 @@ pub(crate) fn check(plan: &Plan) -> Result<(), RunError> {
     Err(RunError::Pipeline(what))
 }
 
+impl<'a> Work<'a> for PipelineWorker<'a> {
+    fn core(&mut self) -> &mut Core<'a> {
+        &mut self.core
+    }
+
+    fn begin(&mut self, _: &Part<'_>) {
+        self.alive = self.connections * self.depth;
+        // Round about, so that all connections have work before one has much.
+        let places = (0..self.depth).flat_map(|_| 0..self.connections);
+        self.free = places.map(|connection| (connection, self.core.now)).collect();
+        for lane in &mut self.lanes {
+            (lane.is_given_up, lane.failures, lane.retry_at) = (false, 0, 0);
+        }
+    }
+
+    fn fill(&mut self, schedule: &mut Schedule<'_>) {
+        for _ in 0..self.free.len() {
+            let Some(due) = schedule.take(self.core.now) else { break };
+            let Some((connection, since)) = self.free.pop_front() else { break };
+            let choice = &self.core.shared.choice;
+            let place = match self.core.shared.plan.order {
+                Order::Random => self.random.usize(..choice.places()),
+                _ => (due.number % choice.places() as u64) as usize,
+            };
+            let target = choice.target(place);
+            let at =
+                self.core.shared.requests.target(target).origin * self.connections + connection;
+            self.busy += 1;
+            self.core.record.sent += 1;
+            self.core.record.busy_max = self.core.record.busy_max.max(self.busy as u64);
+            self.push(at, target, due, due.intended.max(since));
+        }
+        for at in std::mem::take(&mut self.dirty) {
+            self.lanes[at].is_dirty = false;
+            self.write(at);
+        }
+    }
+
+    fn sent(&mut self, _: usize) {}
+
+    fn end(&self, part: &Part<'_>) -> Option<End> {
+        if self.busy == 0 && part.schedule.is_over(self.core.now) {
+            Some(End::Done)
+        } else if self.alive == 0 {
+            Some(End::GaveUp)
+        } else {
+            None
+        }
+    }
+
+    fn until(&self, part: &Part<'_>) -> (u64, Option<u64>) {
+        let until = if self.busy > 0 { self.look_at } else { u64::MAX };
+        (until, part.schedule.next_at().filter(|_| !self.free.is_empty()))
+    }
+
+    fn handle(&mut self, ready: Ready, _: &mut Schedule<'_>) {
+        let Token(at) = ready.token;
+        let Some(lane) = self.lanes.get(at) else { return };
+        if lane.socket.is_some() {
+            self.write(at);
+            self.read(at);
+        }
+    }
+
+    /// Fails requests whose time is over, and tries connections again whose pause is.
+    fn look(&mut self, _: &mut Schedule<'_>) {
+        if self.core.now < self.look_at {
+            return;
+        }
+        self.look_at = self.core.now + nanos(LOOK_EVERY);
+        for at in 0..self.lanes.len() {
+            let lane = &self.lanes[at];
+            let Some(&front) = lane.pending.front() else { continue };
+            if lane.socket.is_none() {
+                self.write(at);
+                continue;
+            }
+            let since = if lane.is_open { front.sent } else { lane.opened_at };
+            if since == 0 || since.saturating_add(self.timeout_ns) > self.core.now {
+                continue;
+            }
+            let sent = (front.sent > 0).then_some(front.sent);
+            self.core.record.censored(front.due.intended, sent, self.core.now);
+            if !lane.is_open {
+                self.refused(at, ErrorKind::TimedOut.into());
+                continue;
+            }
+            let detail = format!("no complete answer within {:?}", self.core.shared.plan.timeout);
+            self.died(at, Some(Failure::new(FailureKind::TimedOut, detail)));
+        }
+    }
+
+    fn abandon(&mut self) {
+        for lane in &mut self.lanes {
+            for Pending { due, sent, .. } in lane.close() {
+                self.core.record.unanswered += 1;
+                self.core.record.censored(due.intended, (sent > 0).then_some(sent), self.core.now);
+            }
+            lane.is_dirty = false;
+        }
+        self.dirty.clear();
+        self.busy = 0;
+    }
+}
+
 impl<'a> PipelineWorker<'a> {
     /// A worker with some connections of `depth` requests each, the first of them number `first` of all.
     ///
@@ -117,14 +217,13 @@ impl<'a> PipelineWorker<'a> {
     ) -> io::Result<Self> {
         let plan = shared.plan;
         let places = connections * shared.requests.origins().len();
+        let driver = Driver::new(Io::Epoll, places, shared.requests, shared.clock)?;
         let targets = plan.targets.iter().enumerate();
         let judges = targets.map(|(at, target)| {
             Judge::new(shared.requests.target(at).traits.method, target.expectation.clone())
         });
         Ok(Self {
-            shared,
-            index,
-            driver: Driver::new(Io::Epoll, places, shared.requests, shared.clock)?,
+            core: Core::new(shared, index, driver),
             tls,
             connections,
             depth,
@@ -135,15 +234,12 @@ impl<'a> PipelineWorker<'a> {
             filled: [Vec::new(), Vec::new()],
             random: fastrand::Rng::with_seed(plan.seed ^ (first as u64).rotate_left(32)),
             openings: index,
-            is_open_loop: plan.arrival.rate().is_some(),
             timeout_ns: nanos(plan.timeout),
             alive: 0,
             busy: 0,
             look_at: 0,
             connected: false,
             refusal: None,
-            record: Record::new(),
-            now: 0,
         })
     }
 
@@ -152,113 +248,21 @@ impl<'a> PipelineWorker<'a> {
         if self.connected { None } else { self.refusal }
     }
 
-    /// Loads until the part is over.
-    ///
-    /// # Errors
-    ///
-    /// When the poll or the timer fails, which they do not unless the process is out of resources.
-    pub(crate) fn run(&mut self, mut part: Part<'_>) -> io::Result<PartResult> {
-        self.record = Record::new();
-        let cpu = thread_cpu();
-        self.now = self.shared.clock.now();
-        self.alive = self.connections * self.depth;
-        // Round about, so that all connections have work before one has much.
-        let places = (0..self.depth).flat_map(|_| 0..self.connections);
-        self.free = places.map(|connection| (connection, self.now)).collect();
-        for lane in &mut self.lanes {
-            (lane.is_given_up, lane.failures, lane.retry_at) = (false, 0, 0);
-        }
-        let mut meter = Meter::new(self.shared.control, self.index, &part, &mut self.record);
-        let end = loop {
-            self.fill(&mut part.schedule);
-            if let Some(end) = self.end(&part) {
-                break end;
-            }
-            let until = meter.next_at().min(part.cut_at.unwrap_or(u64::MAX));
-            let until = if self.busy > 0 { until.min(self.look_at) } else { until };
-            let timeout = Duration::from_nanos(until.saturating_sub(self.now));
-            let wake_at = part.schedule.next_at().filter(|_| !self.free.is_empty());
-            self.driver.wait(timeout, wake_at, self.now)?;
-            let woken = self.shared.clock.now();
-            self.now = woken;
-            while let Some(ready) = self.driver.next() {
-                self.handle(ready.token.0);
-            }
-            self.record.longest_turn = self.record.longest_turn.max(self.now - woken);
-            if self.now >= self.look_at {
-                self.look_at = self.now + nanos(LOOK_EVERY);
-                self.look();
-            }
-            if self.now >= meter.next_at() {
-                meter.tell(&mut self.record, self.now);
-            }
-        };
-        self.abandon(&mut part.schedule);
-        meter.end(&mut self.record, self.now);
-        let record = std::mem::replace(&mut self.record, Record::new());
-        Ok(PartResult { record, ended: self.now, cpu: thread_cpu() - cpu, end })
-    }
-
-    fn end(&self, part: &Part<'_>) -> Option<End> {
-        if self.shared.control.is_stopped() {
-            Some(End::Interrupted)
-        } else if part.cut_at.is_some_and(|cut_at| self.now >= cut_at)
-            || (self.busy == 0 && part.schedule.is_over(self.now))
-        {
-            Some(End::Done)
-        } else if self.alive == 0 {
-            Some(End::GaveUp)
-        } else {
-            None
-        }
-    }
-
-    /// Gives what is due to places that are free, and writes it.
-    fn fill(&mut self, schedule: &mut Schedule<'_>) {
-        for _ in 0..self.free.len() {
-            let Some(due) = schedule.take(self.now) else { break };
-            let Some((connection, since)) = self.free.pop_front() else { break };
-            let choice = &self.shared.choice;
-            let place = match self.shared.plan.order {
-                Order::Random => self.random.usize(..choice.places()),
-                _ => (due.number % choice.places() as u64) as usize,
-            };
-            let target = choice.target(place);
-            let at = self.shared.requests.target(target).origin * self.connections + connection;
-            self.busy += 1;
-            self.record.sent += 1;
-            self.record.busy_max = self.record.busy_max.max(self.busy as u64);
-            self.push(at, target, due, due.intended.max(since));
-        }
-        for at in std::mem::take(&mut self.dirty) {
-            self.lanes[at].is_dirty = false;
-            self.write(at);
-        }
-    }
-
     /// Puts a request on a lane, to be written soon.
     fn push(&mut self, at: usize, target: usize, due: Due, ready: u64) {
         let [filled, content] = &mut self.filled;
-        let rendered = self.shared.requests.target(target);
-        let bytes = match (&rendered.template, self.shared.values(due)) {
+        let rendered = self.core.shared.requests.target(target);
+        let bytes = match (&rendered.template, self.core.shared.values(due)) {
             (Some(template), Some(values)) => {
                 template.fill(values, filled, content);
                 &**filled
             }
-            _ => self.shared.requests.bytes(target),
+            _ => self.core.shared.requests.bytes(target),
         };
         let lane = &mut self.lanes[at];
         lane.push(target, due, ready, bytes);
         if !std::mem::replace(&mut lane.is_dirty, true) {
             self.dirty.push(at);
-        }
-    }
-
-    fn handle(&mut self, at: usize) {
-        let Some(lane) = self.lanes.get(at) else { return };
-        if lane.socket.is_some() {
-            self.write(at);
-            self.read(at);
         }
     }
 
@@ -271,7 +275,7 @@ impl<'a> PipelineWorker<'a> {
             return;
         }
         loop {
-            let now = self.shared.clock.now();
+            let now = self.core.shared.clock.now();
             let lane = &mut self.lanes[at];
             let (Some(socket), bytes) = lane.unwritten() else { return };
             if bytes.is_empty() {
@@ -279,11 +283,11 @@ impl<'a> PipelineWorker<'a> {
             }
             match socket.write(bytes) {
                 Ok(length) => {
-                    self.record.bytes.sent += length as u64;
+                    self.core.record.bytes.sent += length as u64;
                     let was_open = self.lanes[at].is_open;
                     for pending in self.lanes[at].wrote(length, now) {
-                        if self.is_open_loop && was_open {
-                            self.record.lateness.record(now.saturating_sub(pending.ready));
+                        if self.core.is_open_loop && was_open {
+                            self.core.record.lateness.record(now.saturating_sub(pending.ready));
                         }
                     }
                     self.opened(at, now);
@@ -306,35 +310,35 @@ impl<'a> PipelineWorker<'a> {
         if !std::mem::replace(&mut lane.is_open, true) {
             self.connected = true;
             lane.failures = 0;
-            self.record.opened += 1;
+            self.core.record.opened += 1;
             if lane.connected_at == 0 {
-                self.record.connect.record(now.saturating_sub(lane.opened_at));
+                self.core.record.connect.record(now.saturating_sub(lane.opened_at));
             }
         }
     }
 
     /// Opens the connection of a lane. False if it is too early, or fails.
     fn open(&mut self, at: usize) -> bool {
-        let now = self.shared.clock.now();
+        let now = self.core.shared.clock.now();
         let lane = &self.lanes[at];
         if lane.pending.is_empty() || lane.retry_at > now {
             return false;
         }
-        let plan = self.shared.plan;
+        let plan = self.core.shared.plan;
         let opening = Opening {
             tls: self.tls.as_ref(),
-            address: self.shared.requests.origins()[at / self.connections]
+            address: self.core.shared.requests.origins()[at / self.connections]
                 .endpoint
-                .in_turn(self.shared.plan.names.as_deref(), self.openings),
+                .in_turn(self.core.shared.plan.names.as_deref(), self.openings),
             source: plan.sources.get(self.openings % plan.sources.len().max(1)).copied(),
             buffer: plan.socket_buffer,
             no_delay: true,
         };
         self.openings += 1;
-        let origin = &self.shared.requests.origins()[at / self.connections];
+        let origin = &self.core.shared.requests.origins()[at / self.connections];
         let opened = socket::open(origin, opening).and_then(|mut socket| {
             let interest = Interest::READABLE | Interest::WRITABLE;
-            let registry = self.driver.registry().ok_or(ErrorKind::Unsupported)?;
+            let registry = self.core.driver.registry().ok_or(ErrorKind::Unsupported)?;
             socket.register(registry, Token(at), interest)?;
             Ok(socket)
         });
@@ -363,19 +367,19 @@ impl<'a> PipelineWorker<'a> {
                 return false;
             }
         };
-        let now = self.shared.clock.now();
+        let now = self.core.shared.clock.now();
         if stage != Stage::Connecting && lane.connected_at == 0 {
             lane.connected_at = now;
-            self.record.connect.record(now.saturating_sub(lane.opened_at));
+            self.core.record.connect.record(now.saturating_sub(lane.opened_at));
         }
         if stage != Stage::Ready {
             return false;
         }
         if let Some(is_resumed) = layered.is_resumed() {
-            self.record.tls.record(now.saturating_sub(lane.connected_at));
-            self.record.handshakes[usize::from(is_resumed)] += 1;
-            if self.record.session.is_none() {
-                self.record.session = layered.session();
+            self.core.record.tls.record(now.saturating_sub(lane.connected_at));
+            self.core.record.handshakes[usize::from(is_resumed)] += 1;
+            if self.core.record.session.is_none() {
+                self.core.record.session = layered.session();
             }
         }
         true
@@ -390,10 +394,10 @@ impl<'a> PipelineWorker<'a> {
                 return;
             }
             let Some(mut socket) = lane.socket.take() else { return };
-            let read = self.driver.read(at, &mut socket);
-            self.now = self.shared.clock.now();
-            let (plan, now) = (self.shared.plan, self.now);
-            let (judges, record) = (&mut *self.judges, &mut self.record);
+            let read = self.core.driver.read(at, &mut socket);
+            self.core.now = self.core.shared.clock.now();
+            let (plan, now) = (self.core.shared.plan, self.core.now);
+            let (judges, record) = (&mut *self.judges, &mut self.core.record);
             let mut desk = Desk { plan, judges, record, now };
             let received = match read {
                 Ok([]) => {
@@ -431,15 +435,15 @@ impl<'a> PipelineWorker<'a> {
     /// the others are sent again if they may be.
     fn died(&mut self, at: usize, failure: Option<Failure>) {
         let mut left = self.lanes[at].close();
-        self.record.closed_by_server += 1;
+        self.core.record.closed_by_server += 1;
         if let Some(failure) = failure
             && let Some(front) = left.pop_front()
         {
             self.fail(at, front, failure);
         }
         for pending in left {
-            if self.shared.requests.target(pending.target).traits.idempotent {
-                self.record.resent += u64::from(pending.sent > 0);
+            if self.core.shared.requests.target(pending.target).traits.idempotent {
+                self.core.record.resent += u64::from(pending.sent > 0);
                 self.push(at, pending.target, pending.due, pending.ready);
             } else {
                 let detail = "closed before it was answered, and it may not be sent twice";
@@ -451,13 +455,13 @@ impl<'a> PipelineWorker<'a> {
     /// A connection could not be opened: costs the request in front, then a pause, and after some times
     /// the connection.
     fn refused(&mut self, at: usize, error: io::Error) {
-        let origin = &self.shared.requests.origins()[at / self.connections];
+        let origin = &self.core.shared.requests.origins()[at / self.connections];
         let failure = worker::not_connected(origin, &error);
         let refusal = (origin.clone(), error);
         let lane = &mut self.lanes[at];
         let mut left = lane.close();
         lane.failures += 1;
-        lane.retry_at = self.shared.clock.now() + nanos(PAUSE);
+        lane.retry_at = self.core.shared.clock.now() + nanos(PAUSE);
         let most = if self.connected { FAILURES_MAX } else { FAILURES_FIRST_MAX };
         lane.is_given_up = lane.failures >= most;
         self.refusal = Some(refusal);
@@ -484,54 +488,11 @@ impl<'a> PipelineWorker<'a> {
     /// Counts a request as failed.
     fn fail(&mut self, at: usize, pending: Pending, failure: Failure) {
         self.busy -= 1;
-        self.record.failure(failure, &self.shared.plan.targets[pending.target]);
+        self.core.record.failure(failure, &self.core.shared.plan.targets[pending.target]);
         if self.lanes[at].is_given_up {
             self.alive -= 1;
         } else {
-            self.free.push_back((at % self.connections, self.now));
-        }
-    }
-
-    /// Fails requests whose time is over, and tries connections again whose pause is.
-    fn look(&mut self) {
-        for at in 0..self.lanes.len() {
-            let lane = &self.lanes[at];
-            let Some(&front) = lane.pending.front() else { continue };
-            if lane.socket.is_none() {
-                self.write(at);
-                continue;
-            }
-            let since = if lane.is_open { front.sent } else { lane.opened_at };
-            if since == 0 || since.saturating_add(self.timeout_ns) > self.now {
-                continue;
-            }
-            let sent = (front.sent > 0).then_some(front.sent);
-            self.record.censored(front.due.intended, sent, self.now);
-            if !lane.is_open {
-                self.refused(at, ErrorKind::TimedOut.into());
-                continue;
-            }
-            let detail = format!("no complete answer within {:?}", self.shared.plan.timeout);
-            self.died(at, Some(Failure::new(FailureKind::TimedOut, detail)));
-        }
-    }
-
-    /// Counts what is outstanding, and what was due and not sent, as unanswered.
-    fn abandon(&mut self, schedule: &mut Schedule<'_>) {
-        for lane in &mut self.lanes {
-            for Pending { due, sent, .. } in lane.close() {
-                self.record.unanswered += 1;
-                self.record.censored(due.intended, (sent > 0).then_some(sent), self.now);
-            }
-            lane.is_dirty = false;
-        }
-        self.dirty.clear();
-        self.busy = 0;
-        while self.is_open_loop
-            && let Some(due) = schedule.take(self.now)
-        {
-            self.record.unanswered += 1;
-            self.record.censored(due.intended, None, self.now);
+            self.free.push_back((at % self.connections, self.core.now));
         }
     }
 }

@@ -73,6 +73,10 @@ pub struct Plan {
     pub pause_max: Duration,
     /// How the sockets are reached.
     pub io: Io,
+    /// What a worker does until there is news.
+    pub waiting: Waiting,
+    /// Processors that the threads run on, in turn, over all processes together. Empty leaves it to the system.
+    pub cpus: Vec<usize>,
     /// What is done with an answer beside checking it: follow a redirect, keep a cookie.
     pub browsing: Browsing,
     /// Other places for hosts that redirects lead to; see [`crate::Router::connect_to`].
@@ -221,6 +225,17 @@ pub enum Io {
     Epoll,
 }
 
+/// What a worker does when there is nothing to do. Not over HTTP/2.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Waiting {
+    /// It sleeps, and is woken some ten microseconds after an answer has come.
+    #[default]
+    Sleep,
+    /// It asks for news without end, on a processor that it has for itself: it sends in time and sees answers
+    /// when they come.
+    BusyPoll,
+}
+
 /// From when the time counts that a request may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimeoutFrom {
@@ -261,6 +276,8 @@ impl Plan {
             refusal: Refusal::Retry,
             pause_max: Duration::ZERO,
             io: Io::Auto,
+            waiting: Waiting::Sleep,
+            cpus: Vec::new(),
             browsing: Browsing::default(),
             connect_to: Vec::new(),
             names: None,

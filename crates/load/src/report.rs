@@ -292,8 +292,13 @@ pub struct Generator {
     pub io: Io,
     /// CPU time of all workers in the measured part.
     pub cpu_seconds: f64,
-    /// CPU time of the busiest worker over the length of the measured part; 1 is a whole core.
+    /// CPU time of the busiest worker, but for what it polled in vain, over the length of the measured part;
+    /// 1 is a whole core.
     pub busiest_thread: f64,
+    /// Whether the workers polled all the time, and did not sleep.
+    pub busy_poll: bool,
+    /// Time that all workers asked for news when there was none. Part of their CPU time.
+    pub polled_seconds: f64,
     /// From when a request could and should have been sent to when it was: the generator's own
     /// delay, which is no fault of the server.
     pub lateness_ns: Times,

@@ -17,14 +17,17 @@ use crate::failure::RunError;
 use crate::http2::Http2Worker;
 use crate::observer::Observer;
 use crate::origin::Origin;
+use crate::part::{End, Part, PartResult, Shared};
+use crate::pin;
 use crate::pipeline::{self, PipelineWorker};
-use crate::plan::{Arrival, Io, Plan, Refusal, Spacing, Stop, WarmUp};
+use crate::plan::{Arrival, Io, Plan, Refusal, Spacing, Stop, Waiting, WarmUp};
 use crate::report::{Ended, Linger, Report};
 use crate::schedule::{Schedule, Sequence};
 use crate::share::ShareResult;
 use crate::summary::Measured;
+use crate::turns;
 use crate::wire::Requests;
-use crate::worker::{End, Part, PartResult, Shared, Worker};
+use crate::worker::Worker;
 
 /// Files that the process may have open beside the connections: standard streams, a poll and a timer
 /// for each thread, and what the caller has.
@@ -180,9 +183,9 @@ enum AnyWorker<'a> {
 impl AnyWorker<'_> {
     fn run(&mut self, part: Part<'_>) -> io::Result<PartResult> {
         match self {
-            Self::Http1(worker) => worker.run(part),
+            Self::Http1(worker) => turns::run(&mut **worker, part),
             Self::Http2(worker) => Ok(worker.run(part)),
-            Self::Pipeline(worker) => worker.run(part),
+            Self::Pipeline(worker) => turns::run(&mut **worker, part),
         }
     }
 
@@ -278,6 +281,7 @@ fn drive(
     may_go.recv().map_err(|_| died())?;
     // Number among those of all processes.
     let index = shared.plan.share.index * parts.gate.workers + index;
+    let pinned = pin::pin(&shared.plan.cpus, index);
     let seed = shared.plan.seed;
     let end = |start: u64, length: Option<Duration>| {
         length.map_or(u64::MAX, |length| start.saturating_add(nanos(length)))
@@ -308,6 +312,7 @@ fn drive(
         Stop::RequestsEach(count) => count,
         _ => u64::MAX,
     };
+    pinned?;
     let measured =
         worker.run(Part { schedule, start, cut_at, requests_each, is_measured: true })?;
     let linger = worker.wait_for_lingering()?;
@@ -359,7 +364,8 @@ fn part(results: Vec<(u64, PartResult)>) -> Option<Measured> {
             record: result.record,
             length: Duration::from_nanos(result.ended.saturating_sub(start)),
             cpu: result.cpu,
-            cpu_max: result.cpu,
+            cpu_max: result.cpu.saturating_sub(result.polled),
+            polled: result.polled,
         })
         .reduce(Measured::merge)
 }
@@ -379,6 +385,10 @@ fn check(plan: &Plan) -> Result<(), RunError> {
     }
     if plan.http2 == Some(0) {
         return Err(RunError::Zero("streams"));
+    }
+    pin::check(&plan.cpus)?;
+    if plan.waiting == Waiting::BusyPoll && plan.http2.is_some() {
+        return Err(RunError::BusyPoll);
     }
     pipeline::check(plan)?;
     if plan.stop == Stop::RequestsEach(0) {

@@ -328,6 +328,7 @@ mod tests {
                 length,
                 cpu: Duration::from_millis(1),
                 cpu_max: Duration::from_millis(1),
+                polled: Duration::ZERO,
             };
             let ended = crate::report::Ended::Duration;
             Ok::<_, std::convert::Infallible>(summary::report(

@@ -5,7 +5,7 @@ use std::time::Duration;
 use milepost_stats::histogram::{Bound, Estimate, Histogram};
 use serde::{Deserialize, Serialize};
 
-use crate::plan::{Arrival, Io, Persistence, Plan, Spacing};
+use crate::plan::{Arrival, Io, Persistence, Plan, Spacing, Waiting};
 use crate::rate::Rate;
 use crate::record::Record;
 use crate::report::{
@@ -44,8 +44,10 @@ pub(crate) struct Measured {
     pub(crate) record: Record,
     pub(crate) length: Duration,
     pub(crate) cpu: Duration,
-    /// CPU time of the busiest worker.
+    /// CPU time of the busiest worker, but for what it polled in vain.
     pub(crate) cpu_max: Duration,
+    /// Time that all workers asked for news when there was none.
+    pub(crate) polled: Duration,
 }
 
 impl Measured {
@@ -55,6 +57,7 @@ impl Measured {
         self.length = self.length.max(other.length);
         self.cpu += other.cpu;
         self.cpu_max = self.cpu_max.max(other.cpu_max);
+        self.polled += other.polled;
         self
     }
 }
@@ -69,7 +72,7 @@ pub(crate) fn report(
     ended: Ended,
     linger: Option<Linger>,
 ) -> Report {
-    let Measured { record, length, cpu, cpu_max } = measured;
+    let Measured { record, length, cpu, cpu_max, polled } = measured;
     let seconds = length.as_secs_f64();
     let finished = record.answered() + record.errors;
     let opened = record.opened + warm_up.as_ref().map_or(0, |part| part.record.opened);
@@ -123,6 +126,8 @@ pub(crate) fn report(
             threads,
             io,
             cpu_seconds: cpu.as_secs_f64(),
+            busy_poll: plan.waiting == Waiting::BusyPoll,
+            polled_seconds: polled.as_secs_f64(),
             busiest_thread: ratio(cpu_max.as_secs_f64(), seconds),
             lateness_ns: times(&record.lateness),
             longest_turn_ns: record.longest_turn,

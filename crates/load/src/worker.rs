@@ -23,31 +23,26 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
-use std::time::Duration;
 
 use mio::{Interest, Token};
 use rustls::ClientConfig;
 
 use crate::answer::{Answer, Judge};
 use crate::browse::{UNAUTHORIZED, Visit};
-use crate::choice::Choice;
-use crate::clock::{Clock, nanos, thread_cpu};
+use crate::clock::nanos;
 use crate::connection::{Connection, Exchange, State, Watch};
-use crate::control::Control;
 use crate::deadlines::Deadlines;
 use crate::driver::{Driver, Outgoing, READ_BYTES, Ready, Sent};
 use crate::elsewhere::Elsewhere;
-use crate::keep::Keep;
-use crate::meter::Meter;
-use crate::observer::Observer;
 use crate::origin::Origin;
-use crate::plan::{Io, Order, Persistence, Plan, TimeoutFrom};
-use crate::record::{Record, Sample};
+use crate::part::{End, Part, Shared};
+use crate::plan::{Order, Persistence, TimeoutFrom};
+use crate::record::Sample;
 use crate::report::WrongAnswer;
 use crate::schedule::{Due, Schedule};
 use crate::socket::Opening;
 use crate::target::Target;
-use crate::wire::Requests;
+use crate::turns::{self, Core, Work};
 
 use linger::Lingering;
 
@@ -57,54 +52,6 @@ pub(crate) use recover::{broken, not_connected};
 /// Requests up to this length go out in one segment on any network, so nothing waits for an
 /// acknowledgement (Nagle's algorithm) and the socket needs no option against it.
 const ONE_SEGMENT_BYTES: usize = 500;
-
-/// What all workers of a run read.
-pub(crate) struct Shared<'a> {
-    pub(crate) plan: &'a Plan,
-    pub(crate) requests: &'a Requests,
-    pub(crate) choice: Choice,
-    pub(crate) control: &'a Control,
-    pub(crate) observer: Option<&'a dyn Observer>,
-    /// What is kept of each answer.
-    pub(crate) keep: Keep,
-    pub(crate) clock: Clock,
-    /// How sockets are reached: settled.
-    pub(crate) io: Io,
-}
-
-/// One part of a run: the warm-up, or what is measured.
-#[derive(Debug)]
-pub(crate) struct Part<'a> {
-    pub(crate) schedule: Schedule<'a>,
-    /// When it began, for all workers.
-    pub(crate) start: u64,
-    /// When it is over even if requests are outstanding.
-    pub(crate) cut_at: Option<u64>,
-    /// Requests of each slot.
-    pub(crate) requests_each: u64,
-    /// Whether it counts as progress.
-    pub(crate) is_measured: bool,
-}
-
-/// What a worker brings back from a part.
-#[derive(Debug)]
-pub(crate) struct PartResult {
-    pub(crate) record: Record,
-    pub(crate) ended: u64,
-    pub(crate) cpu: Duration,
-    pub(crate) end: End,
-}
-
-/// Why a part ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum End {
-    /// Everything was sent and answered, or the time was over.
-    Done,
-    /// The control said so.
-    Interrupted,
-    /// No slot could connect any more.
-    GaveUp,
-}
 
 /// A place for one request at a time.
 #[derive(Debug, Default)]
@@ -118,9 +65,7 @@ struct Slot {
 
 /// One thread's loop and everything it needs.
 pub(crate) struct Worker<'a> {
-    shared: &'a Shared<'a>,
-    index: usize,
-    driver: Driver,
+    core: Core<'a>,
     /// Addresses: those of the list, then those that redirects led to.
     origins: Vec<Origin>,
     /// How TLS is spoken, if anybody may want it.
@@ -151,7 +96,6 @@ pub(crate) struct Worker<'a> {
     /// Slots with a request.
     busy: usize,
     random: fastrand::Rng,
-    is_open_loop: bool,
     /// Whether a request may be longer than a segment.
     needs_no_delay: bool,
     /// Whether answers are looked at for what follows from them.
@@ -170,9 +114,116 @@ pub(crate) struct Worker<'a> {
     /// Whether any connection was ever opened, and the last reason why not.
     connected: bool,
     refusal: Option<(Origin, io::Error)>,
-    record: Record,
-    /// The last time that was read from the clock.
-    now: u64,
+}
+
+impl<'a> Work<'a> for Worker<'a> {
+    fn core(&mut self) -> &mut Core<'a> {
+        &mut self.core
+    }
+
+    fn begin(&mut self, part: &Part<'_>) {
+        self.finished = 0;
+        for slot in &mut self.slots {
+            slot.sent_end = slot.sent.saturating_add(part.requests_each);
+        }
+    }
+
+    /// To each slot one at most: a slot that fails at once must not keep the loop from looking at the clock.
+    fn fill(&mut self, schedule: &mut Schedule<'_>) {
+        for _ in 0..self.free.len() {
+            let Some(due) = schedule.take(self.core.now) else { break };
+            let Some((slot, since)) = self.free.pop_front() else { break };
+            self.begin_request(slot, due, since);
+        }
+    }
+
+    fn sent(&mut self, at: usize) {
+        let connection = &mut self.connections[at];
+        let is_on_its_way = matches!(connection.state, State::Sending | State::Waiting);
+        // It may have failed meanwhile, and been queued again.
+        if is_on_its_way && connection.exchange.sent == 0 {
+            connection.exchange.sent = self.core.now;
+            self.lateness(at);
+        }
+    }
+
+    fn end(&self, part: &Part<'_>) -> Option<End> {
+        let all_finished = self.finished > 0 && self.finished == self.alive;
+        if self.busy == 0 && (all_finished || part.schedule.is_over(self.core.now)) {
+            Some(End::Done)
+        } else if self.alive == 0 {
+            Some(End::GaveUp)
+        } else {
+            None
+        }
+    }
+
+    fn until(&self, part: &Part<'_>) -> (u64, Option<u64>) {
+        if !self.core.is_open_loop && !self.free.is_empty() && !part.schedule.is_over(self.core.now)
+        {
+            // A slot failed when it was filled; the next turn fills it again.
+            return (self.core.now, None);
+        }
+        let deadline = self.deadlines.first().map(|(_, at)| at);
+        let waits = [&self.paused, &self.resting, &self.aside];
+        let first = waits.into_iter().filter_map(|heap| heap.peek().map(|&Reverse((at, _))| at));
+        let until = first.chain(deadline).min().unwrap_or(u64::MAX);
+        (until, part.schedule.next_at().filter(|_| !self.free.is_empty()))
+    }
+
+    fn handle(&mut self, ready: Ready, schedule: &mut Schedule<'_>) {
+        let Ready { token, read_closed } = ready;
+        let Token(at) = token;
+        if token == linger::TOKEN {
+            return self.see_lingering();
+        }
+        let Some(connection) = self.connections.get_mut(at) else { return };
+        match connection.state {
+            State::Waiting if connection.aside_until > 0 => {}
+            State::Waiting => self.read(at, read_closed, schedule),
+            State::Connecting => self.establish(at),
+            State::Sending if self.core.driver.sent() == Sent::Later => {
+                // The news is that it is out, or something has come before that.
+                if !self.core.driver.is_sending(at) {
+                    connection.state = State::Waiting;
+                }
+                self.read(at, read_closed, schedule);
+            }
+            State::Sending => {
+                // An answer may come before the request is out; it is read when that fails or ends.
+                self.write(at);
+                if self.connections[at].state == State::Waiting || read_closed {
+                    self.read(at, read_closed, schedule);
+                }
+            }
+            State::Free => self.read_idle(at),
+            State::Paused => {}
+        }
+    }
+
+    fn look(&mut self, schedule: &mut Schedule<'_>) {
+        self.expire();
+        self.resume();
+        self.rouse();
+        self.read_aside(schedule);
+    }
+
+    fn abandon(&mut self) {
+        for at in 0..self.connections.len() {
+            let connection = &mut self.connections[at];
+            if connection.state == State::Free {
+                continue;
+            }
+            let Exchange { intended, sent, .. } = connection.exchange;
+            self.core.record.unanswered += 1;
+            self.core.record.censored(intended, (sent > 0).then_some(sent), self.core.now);
+            self.core.driver.close(at, connection);
+            connection.state = State::Free;
+            self.deadlines.clear(at);
+            self.busy -= 1;
+            self.free.push_back((self.slot(at), self.core.now));
+        }
+    }
 }
 
 impl<'a> Worker<'a> {
@@ -199,9 +250,7 @@ impl<'a> Worker<'a> {
         let browses = plan.browsing.is_active();
         let fills = shared.requests.has_templates();
         Ok(Self {
-            shared,
-            index,
-            driver,
+            core: Core::new(shared, index, driver),
             origins: shared.requests.origins().to_vec(),
             tls,
             elsewhere: Elsewhere::default(),
@@ -219,7 +268,6 @@ impl<'a> Worker<'a> {
             finished: 0,
             busy: 0,
             random: fastrand::Rng::with_seed(plan.seed ^ (first_slot as u64).rotate_left(32)),
-            is_open_loop: plan.arrival.rate().is_some(),
             needs_no_delay: browses || fills || shared.requests.longest() > ONE_SEGMENT_BYTES,
             browses,
             fills,
@@ -231,8 +279,6 @@ impl<'a> Worker<'a> {
             lingering: None,
             connected: false,
             refusal: None,
-            record: Record::new(),
-            now: 0,
         })
     }
 
@@ -241,183 +287,34 @@ impl<'a> Worker<'a> {
         if self.connected { None } else { self.refusal }
     }
 
-    /// Loads until the part is over.
-    ///
-    /// # Errors
-    ///
-    /// When the poll or the timer fails, which they do not unless the process is out of resources.
-    pub(crate) fn run(&mut self, mut part: Part<'_>) -> io::Result<PartResult> {
-        self.record = Record::new();
-        self.finished = 0;
-        for slot in &mut self.slots {
-            slot.sent_end = slot.sent.saturating_add(part.requests_each);
-        }
-        let cpu = thread_cpu();
-        self.now = self.shared.clock.now();
-        let mut meter = Meter::new(self.shared.control, self.index, &part, &mut self.record);
-        let end = loop {
-            self.fill(&mut part.schedule);
-            self.stamp();
-            if let Some(end) = self.end(&part) {
-                break end;
-            }
-            let (timeout, wake_at) = self.timeout(&part, meter.next_at());
-            self.driver.wait(timeout, wake_at, self.now)?;
-            let woken = self.shared.clock.now();
-            self.now = woken;
-            while let Some(ready) = self.driver.next() {
-                self.handle(ready, &mut part.schedule);
-                if self.driver.is_full() {
-                    self.hand_over();
-                }
-            }
-            if self.driver.sent() == Sent::Later {
-                self.now = self.shared.clock.now();
-            }
-            self.record.longest_turn = self.record.longest_turn.max(self.now - woken);
-            self.expire();
-            self.resume();
-            self.rouse();
-            self.read_aside(&mut part.schedule);
-            if self.now >= meter.next_at() {
-                meter.tell(&mut self.record, self.now);
-            }
-        };
-        self.abandon(&mut part.schedule);
-        meter.end(&mut self.record, self.now);
-        let record = std::mem::replace(&mut self.record, Record::new());
-        Ok(PartResult { record, ended: self.now, cpu: thread_cpu() - cpu, end })
-    }
-
-    /// Gives requests that are due to slots that are free, to each slot one at most: a slot that
-    /// fails at once must not keep the loop from looking at the clock.
-    fn fill(&mut self, schedule: &mut Schedule<'_>) {
-        for _ in 0..self.free.len() {
-            let Some(due) = schedule.take(self.now) else { break };
-            let Some((slot, since)) = self.free.pop_front() else { break };
-            self.begin(slot, due, since);
-        }
-    }
-
-    fn end(&self, part: &Part<'_>) -> Option<End> {
-        if self.shared.control.is_stopped() {
-            Some(End::Interrupted)
-        } else if part.cut_at.is_some_and(|cut_at| self.now >= cut_at)
-            || (self.busy == 0 && part.schedule.is_over(self.now))
-            || (self.busy == 0 && self.finished > 0 && self.finished == self.alive)
-        {
-            Some(End::Done)
-        } else if self.alive == 0 {
-            Some(End::GaveUp)
-        } else {
-            None
-        }
-    }
-
-    /// What is queued is about to be handed over: it counts as sent from now on.
-    #[inline]
-    fn stamp(&mut self) {
-        if self.driver.sent() == Sent::Now {
-            return;
-        }
-        self.now = self.shared.clock.now();
-        while let Some(at) = self.driver.take_queued() {
-            let connection = &mut self.connections[at];
-            let is_on_its_way = matches!(connection.state, State::Sending | State::Waiting);
-            // It may have failed meanwhile, and been queued again.
-            if is_on_its_way && connection.exchange.sent == 0 {
-                connection.exchange.sent = self.now;
-                self.lateness(at);
-            }
-        }
-    }
-
-    /// Hands over what is queued.
-    fn hand_over(&mut self) {
-        self.stamp();
-        // Fails when the system is out of resources, and then the next wait does so as well.
-        let _ = self.driver.hand_over();
-    }
-
     /// Records how late a request was sent that its connection could have sent in time. In the closed
     /// loop a request is due whenever it is sent. Time that a connection takes to be opened is the
     /// server's.
     #[inline]
     fn lateness(&mut self, at: usize) {
         let Exchange { sent, ready, .. } = self.connections[at].exchange;
-        if self.is_open_loop && ready > 0 {
-            self.record.lateness.record(sent - ready);
-        }
-    }
-
-    /// How long the driver may wait, and until when precisely.
-    fn timeout(&self, part: &Part<'_>, tick_at: u64) -> (Duration, Option<u64>) {
-        let mut until = tick_at.min(part.cut_at.unwrap_or(u64::MAX));
-        if let Some((_, at)) = self.deadlines.first() {
-            until = until.min(at);
-        }
-        if let Some(&Reverse((at, _))) = self.paused.peek() {
-            until = until.min(at);
-        }
-        if let Some(&Reverse((at, _))) = self.resting.peek() {
-            until = until.min(at);
-        }
-        if let Some(&Reverse((at, _))) = self.aside.peek() {
-            until = until.min(at);
-        }
-        if !self.is_open_loop && !self.free.is_empty() && !part.schedule.is_over(self.now) {
-            // A slot failed when it was filled; the next turn fills it again.
-            return (Duration::ZERO, None);
-        }
-        let timeout = Duration::from_nanos(until.saturating_sub(self.now));
-        (timeout, part.schedule.next_at().filter(|_| !self.free.is_empty()))
-    }
-
-    fn handle(&mut self, ready: Ready, schedule: &mut Schedule<'_>) {
-        let Ready { token, read_closed } = ready;
-        let Token(at) = token;
-        if token == linger::TOKEN {
-            return self.see_lingering();
-        }
-        let Some(connection) = self.connections.get_mut(at) else { return };
-        match connection.state {
-            State::Waiting if connection.aside_until > 0 => {}
-            State::Waiting => self.read(at, read_closed, schedule),
-            State::Connecting => self.establish(at),
-            State::Sending if self.driver.sent() == Sent::Later => {
-                // The news is that it is out, or something has come before that.
-                if !self.driver.is_sending(at) {
-                    connection.state = State::Waiting;
-                }
-                self.read(at, read_closed, schedule);
-            }
-            State::Sending => {
-                // An answer may come before the request is out; it is read when that fails or ends.
-                self.write(at);
-                if self.connections[at].state == State::Waiting || read_closed {
-                    self.read(at, read_closed, schedule);
-                }
-            }
-            State::Free => self.read_idle(at),
-            State::Paused => {}
+        if self.core.is_open_loop && ready > 0 {
+            self.core.record.lateness.record(sent - ready);
         }
     }
 
     /// Puts a request on a slot that could have taken it since `free_since`.
     #[inline]
-    fn begin(&mut self, slot: usize, due: Due, free_since: u64) {
-        let places = self.shared.choice.places();
-        let target = match self.shared.plan.order {
+    fn begin_request(&mut self, slot: usize, due: Due, free_since: u64) {
+        let places = self.core.shared.choice.places();
+        let target = match self.core.shared.plan.order {
             _ if places == 1 => 0,
-            Order::Sequential => self.shared.choice.target((due.number % places as u64) as usize),
-            Order::Random => self.shared.choice.target(self.random.usize(..places)),
-            Order::Each => self.shared.choice.target(self.place_of(slot)),
+            Order::Sequential => {
+                self.core.shared.choice.target((due.number % places as u64) as usize)
+            }
+            Order::Random => self.core.shared.choice.target(self.random.usize(..places)),
+            Order::Each => self.core.shared.choice.target(self.place_of(slot)),
         };
-        let at = self.shared.requests.target(target).origin * self.slots.len() + slot;
+        let at = self.core.shared.requests.target(target).origin * self.slots.len() + slot;
         self.slots[slot].sent += 1;
         self.busy += 1;
-        self.record.busy_max = self.record.busy_max.max(self.busy as u64);
-        self.record.sent += 1;
+        self.core.record.busy_max = self.core.record.busy_max.max(self.busy as u64);
+        self.core.record.sent += 1;
         let is_open = self.connections[at].socket.is_some();
         let ready = if is_open { due.intended.max(free_since) } else { 0 };
         self.connections[at].exchange = Exchange {
@@ -455,7 +352,7 @@ impl<'a> Worker<'a> {
 
     /// Opens a connection, or arranges for it when it is too early to try again.
     fn open(&mut self, at: usize) {
-        let now = self.shared.clock.now();
+        let now = self.core.shared.clock.now();
         let connection = &mut self.connections[at];
         if connection.retry_at > now {
             connection.state = State::Paused;
@@ -467,19 +364,19 @@ impl<'a> Worker<'a> {
         connection.connected = 0;
         connection.exchange.opened = now;
         connection.state = State::Connecting;
-        let sources = &self.shared.plan.sources;
+        let sources = &self.core.shared.plan.sources;
         let opening = Opening {
             tls: self.tls.as_ref(),
             address: self.origins[at / self.slots.len()]
                 .endpoint
-                .in_turn(self.shared.plan.names.as_deref(), self.openings),
+                .in_turn(self.core.shared.plan.names.as_deref(), self.openings),
             source: sources.get(self.openings % sources.len().max(1)).copied(),
-            buffer: self.shared.plan.socket_buffer,
+            buffer: self.core.shared.plan.socket_buffer,
             no_delay: self.needs_no_delay,
         };
         self.openings += 1;
         let origin = &self.origins[at / self.slots.len()];
-        let opened = self.driver.open(at, &mut self.connections[at], origin, opening);
+        let opened = self.core.driver.open(at, &mut self.connections[at], origin, opening);
         let is_writable = match opened {
             Ok(is_writable) => is_writable,
             Err(error) => return self.refused(at, error),
@@ -506,7 +403,7 @@ impl<'a> Worker<'a> {
             Watch::Read => Interest::READABLE,
             Watch::Both => Interest::READABLE | Interest::WRITABLE,
         };
-        let Some(registry) = self.driver.registry() else { return };
+        let Some(registry) = self.core.driver.registry() else { return };
         let outcome = match connection.watch {
             Watch::Nothing => registry.register(socket, Token(at), interest),
             _ => registry.reregister(socket, Token(at), interest),
@@ -530,7 +427,7 @@ impl<'a> Worker<'a> {
                     (Outgoing::Own(bytes), bytes.len())
                 }
                 None => {
-                    let mut range = self.shared.requests.range(exchange.target);
+                    let mut range = self.core.shared.requests.range(exchange.target);
                     range.start += exchange.written;
                     let length = range.len();
                     (Outgoing::Rendered(range), length)
@@ -540,17 +437,17 @@ impl<'a> Worker<'a> {
                     (Outgoing::Own(bytes), bytes.len())
                 }
             };
-            let is_later = self.driver.sent() == Sent::Later;
+            let is_later = self.core.driver.sent() == Sent::Later;
             let now = match exchange.sent {
-                0 if is_later => self.now,
-                0 => self.shared.clock.now(),
+                0 if is_later => self.core.now,
+                0 => self.core.shared.clock.now(),
                 sent => sent,
             };
-            match self.driver.write(at, socket, self.shared.requests, bytes) {
+            match self.core.driver.write(at, socket, self.core.shared.requests, bytes) {
                 Ok(written) => {
                     let is_complete = written == length;
                     exchange.written += written;
-                    self.record.bytes.sent += written as u64;
+                    self.core.record.bytes.sent += written as u64;
                     if exchange.sent == 0 {
                         exchange.sent = if is_later { 0 } else { now };
                         self.deadlines.set(at, now.saturating_add(self.timeout_ns));
@@ -558,12 +455,12 @@ impl<'a> Worker<'a> {
                     if connection.state == State::Connecting {
                         self.connected = true;
                         connection.failures = 0;
-                        self.record.opened += 1;
+                        self.core.record.opened += 1;
                         if connection.connected == 0 {
-                            self.record.connect.record(now.saturating_sub(connection.opened));
+                            self.core.record.connect.record(now.saturating_sub(connection.opened));
                         }
                     }
-                    let is_out = is_complete && !self.driver.is_sending(at);
+                    let is_out = is_complete && !self.core.driver.is_sending(at);
                     connection.state = if is_out { State::Waiting } else { State::Sending };
                     if is_complete {
                         return;
@@ -587,10 +484,10 @@ impl<'a> Worker<'a> {
     /// Reads until the answer is complete or the socket is empty.
     #[inline]
     fn read(&mut self, at: usize, read_closed: bool, schedule: &mut Schedule<'_>) {
-        let is_later = self.driver.sent() == Sent::Later;
+        let is_later = self.core.driver.sent() == Sent::Later;
         if is_later && self.connections[at].exchange.sent == 0 {
             // Something came before the request was out.
-            self.hand_over();
+            turns::hand_over(self);
         }
         loop {
             let connection = &mut self.connections[at];
@@ -599,11 +496,11 @@ impl<'a> Worker<'a> {
                 None => &mut self.judges[connection.exchange.target],
                 Some(own) => &mut own.judge,
             };
-            let describe = self.record.wants_example(connection.exchange.target);
-            match self.driver.read(at, socket) {
+            let describe = self.core.record.wants_example(connection.exchange.target);
+            match self.core.driver.read(at, socket) {
                 Ok([]) => {
                     if !is_later {
-                        self.now = self.shared.clock.now();
+                        self.core.now = self.core.shared.clock.now();
                     }
                     let is_whole = socket.layered().is_none_or(|layered| !layered.is_truncated());
                     return match connection.incoming.close(judge, describe) {
@@ -615,12 +512,12 @@ impl<'a> Worker<'a> {
                 Ok(bytes) => {
                     // What is reported as come had come before the turn began.
                     if !is_later {
-                        self.now = self.shared.clock.now();
+                        self.core.now = self.core.shared.clock.now();
                     }
                     let length = bytes.len();
-                    self.record.bytes.received += length as u64;
+                    self.core.record.bytes.received += length as u64;
                     if connection.exchange.first_byte == 0 {
-                        connection.exchange.first_byte = self.now;
+                        connection.exchange.first_byte = self.core.now;
                     }
                     match connection.incoming.receive(bytes, judge, describe) {
                         Ok(Some(answer)) => {
@@ -632,8 +529,9 @@ impl<'a> Worker<'a> {
                             }
                             // Borrowed anew: what is ahead is put aside by the worker as a whole.
                             let Some(socket) = &self.connections[at].socket else { return };
-                            if self.shared.plan.timeout_from == TimeoutFrom::LastByte {
-                                self.deadlines.set(at, self.now.saturating_add(self.timeout_ns));
+                            if self.core.shared.plan.timeout_from == TimeoutFrom::LastByte {
+                                self.deadlines
+                                    .set(at, self.core.now.saturating_add(self.timeout_ns));
                             }
                             // Less than there was room for: the socket is empty. But the end of the
                             // stream, once announced, is not announced again.
@@ -658,12 +556,12 @@ impl<'a> Worker<'a> {
     fn read_idle(&mut self, at: usize) {
         let connection = &mut self.connections[at];
         let Some(socket) = &mut connection.socket else { return };
-        match self.driver.read(at, socket) {
+        match self.core.driver.read(at, socket) {
             Err(error)
                 if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
             _ => {
-                self.driver.close(at, connection);
-                self.record.closed_by_server += 1;
+                self.core.driver.close(at, connection);
+                self.core.record.closed_by_server += 1;
             }
         }
     }
@@ -678,8 +576,8 @@ impl<'a> Worker<'a> {
         closed: bool,
         schedule: &mut Schedule<'_>,
     ) {
-        let now = self.now;
-        let keep_alive = self.shared.plan.persistence == Persistence::KeepAlive;
+        let now = self.core.now;
+        let keep_alive = self.core.shared.plan.persistence == Persistence::KeepAlive;
         let connection = &mut self.connections[at];
         let exchange = connection.exchange;
         let got = if answer.right { None } else { connection.incoming.take_got() };
@@ -691,7 +589,7 @@ impl<'a> Worker<'a> {
         {
             self.keep_example(at, got);
         }
-        if self.shared.observer.is_some() {
+        if self.core.shared.observer.is_some() {
             let outcome = next.as_ref().map(|_| answer);
             self.observe(at, outcome, matches!(next, Ok(Some(_))));
         }
@@ -707,8 +605,8 @@ impl<'a> Worker<'a> {
             if self.may_linger && !keep_alive {
                 self.let_linger(at, closed);
             }
-            self.driver.close(at, &mut self.connections[at]);
-            self.record.closed_by_server += u64::from(keep_alive);
+            self.core.driver.close(at, &mut self.connections[at]);
+            self.core.record.closed_by_server += u64::from(keep_alive);
         }
         self.connections[at].state = State::Free;
         self.deadlines.clear(at);
@@ -723,13 +621,13 @@ impl<'a> Worker<'a> {
             }
         }
 
-        self.record.status(answer.status);
-        self.record.bytes.content += answer.content_bytes;
+        self.core.record.status(answer.status);
+        self.core.record.bytes.content += answer.content_bytes;
         if answer.right {
             let Exchange { intended, sent, first_byte, .. } = exchange;
-            self.record.sample(Sample { intended, sent, first_byte, ended: now });
+            self.core.record.sample(Sample { intended, sent, first_byte, ended: now });
         } else {
-            self.record.wrong += 1;
+            self.core.record.wrong += 1;
         }
     }
 
@@ -739,9 +637,9 @@ impl<'a> Worker<'a> {
         if self.rests(slot) {
             return;
         }
-        match schedule.take(self.now) {
-            Some(due) => self.begin(slot, due, self.now),
-            None => self.free.push_back((slot, self.now)),
+        match schedule.take(self.core.now) {
+            Some(due) => self.begin_request(slot, due, self.core.now),
+            None => self.free.push_back((slot, self.core.now)),
         }
     }
 
@@ -754,7 +652,7 @@ impl<'a> Worker<'a> {
         }
         if self.pause_max_ns > 0 {
             let pause = self.random.u64(..=self.pause_max_ns);
-            self.resting.push(Reverse((self.now.saturating_add(pause), slot)));
+            self.resting.push(Reverse((self.core.now.saturating_add(pause), slot)));
             return true;
         }
         false
@@ -763,7 +661,7 @@ impl<'a> Worker<'a> {
     /// Frees the slots that have rested.
     fn rouse(&mut self) {
         while let Some(&Reverse((at, slot))) = self.resting.peek()
-            && at <= self.now
+            && at <= self.core.now
         {
             self.resting.pop();
             self.free.push_back((slot, at));
@@ -772,9 +670,9 @@ impl<'a> Worker<'a> {
 
     /// The place that a slot has come to on its own way through the list.
     fn place_of(&self, slot: usize) -> usize {
-        let targets = self.shared.choice.places() as u128;
+        let targets = self.core.shared.choice.places() as u128;
         let number = (self.first_slot + slot) as u128;
-        let start = number * targets / self.shared.plan.connections as u128;
+        let start = number * targets / self.core.shared.plan.connections as u128;
         // Less than the number of places, so it fits.
         ((start + u128::from(self.slots[slot].sent)) % targets) as usize
     }
@@ -786,39 +684,15 @@ impl<'a> Worker<'a> {
         let listed = connection.exchange.target;
         let judge = connection.own.as_ref().map_or(&self.judges[listed], |own| &own.judge);
         let example = WrongAnswer { url: self.target(at).uri(), expected: judge.expected(), got };
-        self.record.examples.push((listed, example));
+        self.core.record.examples.push((listed, example));
     }
 
     /// What the request on a connection asks for.
     fn target(&self, at: usize) -> &Target {
         let connection = &self.connections[at];
         match &connection.own {
-            None => &self.shared.plan.targets[connection.exchange.target],
+            None => &self.core.shared.plan.targets[connection.exchange.target],
             Some(own) => &own.target,
-        }
-    }
-
-    /// Counts what is outstanding, and what was due and not sent, as unanswered.
-    fn abandon(&mut self, schedule: &mut Schedule<'_>) {
-        for at in 0..self.connections.len() {
-            let connection = &mut self.connections[at];
-            if connection.state == State::Free {
-                continue;
-            }
-            let Exchange { intended, sent, .. } = connection.exchange;
-            self.record.unanswered += 1;
-            self.record.censored(intended, (sent > 0).then_some(sent), self.now);
-            self.driver.close(at, connection);
-            connection.state = State::Free;
-            self.deadlines.clear(at);
-            self.busy -= 1;
-            self.free.push_back((self.slot(at), self.now));
-        }
-        while self.is_open_loop
-            && let Some(due) = schedule.take(self.now)
-        {
-            self.record.unanswered += 1;
-            self.record.censored(due.intended, None, self.now);
         }
     }
 

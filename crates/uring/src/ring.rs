@@ -116,6 +116,7 @@ impl Ring {
             .setup_single_issuer()
             .setup_defer_taskrun()
             .setup_coop_taskrun()
+            .setup_taskrun_flag()
             .setup_submit_all()
             .setup_r_disabled()
             .setup_cqsize(entries * 2)
@@ -305,6 +306,25 @@ impl Ring {
     /// As [`Ring::wait`].
     pub fn submit(&mut self) -> io::Result<()> {
         self.enter(0, &SubmitArgs::new())
+    }
+
+    /// Hands to the kernel what is queued, and has it report what has happened. No system call if there is
+    /// neither.
+    ///
+    /// # Errors
+    ///
+    /// As [`Ring::wait`].
+    pub fn poll(&mut self) -> io::Result<()> {
+        self.take_back();
+        let queue = self.uring.submission();
+        let is_idle = queue.is_empty() && !queue.taskrun() && !queue.cq_overflow();
+        drop(queue);
+        if self.enabled && is_idle { Ok(()) } else { self.submit() }
+    }
+
+    /// Whether something has happened that was not taken.
+    pub fn has_events(&mut self) -> bool {
+        !self.uring.completion().is_empty()
     }
 
     /// Takes the next thing that has happened, and the slot that it happened to.

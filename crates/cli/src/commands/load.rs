@@ -5,6 +5,7 @@
 
 mod browse;
 mod compare;
+mod cpus;
 mod network;
 #[cfg(feature = "otlp")]
 mod otlp;
@@ -149,6 +150,15 @@ pub(crate) struct Args {
     /// How sockets are reached
     #[arg(long, value_name = "IO", default_value = "auto")]
     io: IoArg,
+
+    /// Never sleep: ask for answers without end. Times and pacing are more exact; each thread takes a whole
+    /// processor, which the server must not need
+    #[arg(long, conflicts_with = "http2")]
+    busy_poll: bool,
+
+    /// Processors that the threads run on, in turn: 1, 0,2 or 2-5
+    #[arg(long, value_name = "LIST", value_parser = cpus::parse)]
+    cpus: Option<cpus::Cpus>,
 
     /// Seed of everything random
     #[arg(long, value_name = "N", default_value_t = 0)]

@@ -33,6 +33,8 @@ fn a_server_that_is_killed_is_counted_and_the_run_ends_on_time() {
         "--io epoll -c 4 --no-keep-alive",
         "-c 4 -t 2 --rate 500 --arrival poisson",
         "-c 4 --processes 2",
+        "--io uring -c 4 --busy-poll --cpus 0 --rate 500",
+        "--io epoll -c 4 --busy-poll",
         "-c 2 --pipeline 4",
         "-c 2 --pipeline 4 --rate 500",
         "-c 2 --http2 --streams 4",
@@ -86,6 +88,8 @@ fn an_interrupted_run_prints_its_report_whatever_it_was_doing() {
         ("while connecting, on epoll", &*full.url(), "-c 3 --timeout 10m --io epoll"),
         ("in processes", &*url, "-c 4 --processes 2"),
         ("over pipelines", &*url, "-c 2 --pipeline 4"),
+        ("while it polls", &*url, "-c 2 --busy-poll --cpus 0-0 --rate 10"),
+        ("while it polls in vain", &*silent, "-c 2 --busy-poll --timeout 10m --io epoll"),
         ("on HTTP/2", &*url, "--http2 --streams 3"),
         ("on HTTP/2 with no answer", &*silent, "--http2 --timeout 10m"),
     ] {

@@ -12,11 +12,23 @@ use std::time::{Duration, Instant};
 use milepost_stats::histogram::Histogram;
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token};
+use rustix::thread::{CpuSet, sched_setaffinity};
 
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 const LISTENER: Token = Token(usize::MAX);
 const EVENTS_MAX: usize = 256;
 const READ_BYTES: usize = 4096;
+
+/// The processor of the server.
+const CPU: usize = 0;
+
+/// The generator loads for so long before it measures.
+pub(crate) const WARM_UP: Duration = Duration::from_secs(1);
+
+/// Multiples of it, without their whole parts, are spread evenly, however many are taken from wherever.
+///
+/// Source: Kuipers and Niederreiter, "Uniform Distribution of Sequences" (1974), chapter 2, section 3.
+const GOLDEN_RATIO: f64 = 0.618_033_988_749_894_9;
 
 /// How long a request is served, in nanoseconds.
 #[derive(Debug, Clone, Copy)]
@@ -26,13 +38,18 @@ pub(crate) enum Service {
     Exponential(f64),
     /// The second for one request in as many.
     Bimodal(f64, f64, u64),
-    /// The first, but from so many seconds after the first request on, for as many as the third says,
-    /// nothing is answered.
-    Stall(f64, f64, f64),
+    /// `usual`; but from `after` seconds of what is measured on, for `stall` seconds, nothing is answered. The
+    /// whole takes `length` seconds.
+    Stall {
+        usual: f64,
+        after: f64,
+        stall: f64,
+        length: f64,
+    },
 }
 
 impl Service {
-    /// What arithmetic says, where it says anything.
+    /// What arithmetic says of response times at a rate.
     pub(crate) fn quantile(self, q: f64) -> Option<f64> {
         match self {
             Self::Constant(time) => Some(time),
@@ -40,14 +57,27 @@ impl Service {
             Self::Bimodal(usual, rare, one_in) => {
                 Some(if 1.0 - q < 1.0 / one_in as f64 { rare } else { usual })
             }
-            Self::Stall(..) => None,
+            // What comes in the stall waits for its end: all times up to its length are as frequent.
+            Self::Stall { usual, stall, length, .. } => {
+                Some((stall - (1.0 - q) * length).max(0.0) * 1e9 + usual)
+            }
         }
     }
 
-    fn time(self, k: u64, came: Duration, random: &mut fastrand::Rng) -> Duration {
+    /// The quantiles that its samples can show.
+    pub(crate) fn quantiles(self) -> &'static [f64] {
+        match self {
+            Self::Constant(_) | Self::Exponential(_) => &[0.5, 0.9, 0.99],
+            Self::Bimodal(..) => &[0.5, 0.9, 0.99, 0.998, 0.999_5],
+            Self::Stall { .. } => &[0.5, 0.9, 0.95, 0.99],
+        }
+    }
+
+    /// How long request number `k` is served that came that long after the first.
+    fn time(self, k: u64, came: Duration) -> Duration {
         let nanos = match self {
             Self::Constant(time) => time,
-            Self::Exponential(mean) => -(1.0 - random.f64()).ln() * mean,
+            Self::Exponential(mean) => -(1.0 - (k as f64 * GOLDEN_RATIO).fract()).ln() * mean,
             Self::Bimodal(usual, rare, one_in) => {
                 if k.is_multiple_of(one_in) {
                     rare
@@ -55,12 +85,11 @@ impl Service {
                     usual
                 }
             }
-            // One second of warm-up comes first.
-            Self::Stall(time, after, length) => {
-                let (came, from) = (came.as_secs_f64(), after + 1.0);
+            Self::Stall { usual, after, stall, .. } => {
+                let (came, from) = (came.as_secs_f64(), after + WARM_UP.as_secs_f64());
                 let rest =
-                    if (from..from + length).contains(&came) { from + length - came } else { 0.0 };
-                rest * 1e9 + time
+                    if (from..from + stall).contains(&came) { from + stall - came } else { 0.0 };
+                rest * 1e9 + usual
             }
         };
         Duration::from_nanos(nanos as u64)
@@ -107,6 +136,9 @@ impl Drop for Server {
 }
 
 fn serve(mut listener: TcpListener, service: Service, stop: &AtomicBool) -> io::Result<Histogram> {
+    let mut cpus = CpuSet::new();
+    cpus.set(CPU);
+    sched_setaffinity(None, &cpus)?;
     let mut poll = Poll::new()?;
     poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
     let mut events = Events::with_capacity(EVENTS_MAX);
@@ -114,7 +146,6 @@ fn serve(mut listener: TcpListener, service: Service, stop: &AtomicBool) -> io::
     // When which connection is to be answered, and when its request came.
     let mut due = BinaryHeap::new();
     let mut made = Histogram::new();
-    let mut random = fastrand::Rng::with_seed(7);
     let (mut began, mut count) = (None, 0);
     let mut buffer = [0; READ_BYTES];
     while !stop.load(Relaxed) {
@@ -123,6 +154,7 @@ fn serve(mut listener: TcpListener, service: Service, stop: &AtomicBool) -> io::
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
             outcome => outcome?,
         }
+        let now = Instant::now();
         for event in &events {
             if event.token() == LISTENER {
                 while let Ok((mut socket, _)) = listener.accept() {
@@ -138,9 +170,8 @@ fn serve(mut listener: TcpListener, service: Service, stop: &AtomicBool) -> io::
             match socket.read(&mut buffer) {
                 Ok(0) => connections[at] = None,
                 Ok(_) => {
-                    let now = Instant::now();
                     let came = now - *began.get_or_insert(now);
-                    due.push(Reverse((now + service.time(count, came, &mut random), now, at)));
+                    due.push(Reverse((now + service.time(count, came), now, at)));
                     count += 1;
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
@@ -152,9 +183,9 @@ fn serve(mut listener: TcpListener, service: Service, stop: &AtomicBool) -> io::
         {
             due.pop();
             if let Some(socket) = &mut connections[at] {
+                made.record(u64::try_from(came.elapsed().as_nanos()).unwrap_or(u64::MAX));
                 // A short answer fits; a client that is gone is seen when it is read from.
                 let _ = socket.write(ANSWER);
-                made.record(u64::try_from(came.elapsed().as_nanos()).unwrap_or(u64::MAX));
             }
         }
     }

@@ -68,6 +68,10 @@ impl Epoll {
         Ok(())
     }
 
+    pub(super) fn has_news(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
     #[inline]
     pub(super) fn next(&mut self) -> Option<Ready> {
         self.ready.pop()

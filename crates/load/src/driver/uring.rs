@@ -66,6 +66,16 @@ impl Uring {
         self.ring.wait(until_due.map_or(timeout, |until| until.min(timeout)))
     }
 
+    pub(super) fn poll(&mut self) -> io::Result<()> {
+        self.event = None;
+        self.taken = 0;
+        self.ring.poll()
+    }
+
+    pub(super) fn has_news(&mut self) -> bool {
+        self.ring.has_events()
+    }
+
     #[inline]
     pub(super) fn next(&mut self) -> Option<Ready> {
         // What happens meanwhile would make a turn endless.

@@ -29,10 +29,10 @@ impl Worker<'_> {
     /// A request of the list is about to be sent: adds what its visitor has for it.
     pub(super) fn begin_chain(&mut self, at: usize, due: Due) {
         let slot = self.slot(at);
-        let plan = self.shared.plan;
+        let plan = self.core.shared.plan;
         let listed = self.connections[at].exchange.target;
-        let template = self.shared.requests.target(listed).template.as_ref();
-        let filled = template.zip(self.shared.values(due));
+        let template = self.core.shared.requests.target(listed).template.as_ref();
+        let filled = template.zip(self.core.shared.values(due));
         let filled =
             filled.map(|(template, values)| template.target(&plan.targets[listed], values));
         let target = filled.as_ref().unwrap_or(&plan.targets[listed]);
@@ -63,7 +63,7 @@ impl Worker<'_> {
         answer: Answer,
     ) -> Result<Option<Ready>, Failure> {
         let slot = self.slot(at);
-        let plan = self.shared.plan;
+        let plan = self.core.shared.plan;
         let connection = &self.connections[at];
         let target = match &connection.own {
             None => &plan.targets[connection.exchange.target],
@@ -91,13 +91,13 @@ impl Worker<'_> {
     pub(super) fn go_on(&mut self, next: Ready, before: Exchange, was_right: bool) {
         let Ready { at, own } = next;
         self.busy += 1;
-        self.record.sent += 1;
+        self.core.record.sent += 1;
         let connection = &mut self.connections[at];
         connection.own = Some(own);
         connection.exchange = Exchange {
             target: before.target,
             hop: before.hop + 1,
-            intended: self.now,
+            intended: self.core.now,
             chain_began: before.chain_began,
             chain_is_wrong: before.chain_is_wrong || !was_right,
             ..Exchange::default()
@@ -108,7 +108,7 @@ impl Worker<'_> {
     /// Shows the observer what became of the request on a connection.
     #[cold]
     pub(super) fn observe(&self, at: usize, outcome: Result<Answer, &Failure>, goes_on: bool) {
-        let Some(observer) = self.shared.observer else { return };
+        let Some(observer) = self.core.shared.observer else { return };
         let connection = &self.connections[at];
         let exchange = connection.exchange;
         let request = self.request(at);
@@ -132,7 +132,7 @@ impl Worker<'_> {
             },
         };
         // What fails may have been tried since the worker looked at the clock.
-        let now = if answered { self.now } else { self.shared.clock.now() };
+        let now = if answered { self.core.now } else { self.core.shared.clock.now() };
         let Exchange { opened, sent, first_byte, .. } = exchange;
         let or = |time: u64, other| if time > 0 { time } else { other };
         let began = or(opened, or(sent, now));
@@ -156,11 +156,11 @@ impl Worker<'_> {
     #[cold]
     pub(super) fn count_link(&mut self, exchange: Exchange, answer: Answer, goes_on: bool) {
         let Exchange { hop, chain_began, chain_is_wrong, sent, .. } = exchange;
-        self.record.chains.get_or_insert_default().answered(Link {
+        self.core.record.chains.get_or_insert_default().answered(Link {
             hop,
             began: chain_began,
             sent,
-            ended: self.now,
+            ended: self.core.now,
             right: answer.right && !chain_is_wrong,
             goes_on,
         });
@@ -169,14 +169,14 @@ impl Worker<'_> {
     /// The connection of a slot for a target, with a new place if there is none yet.
     fn place(&mut self, target: &Target, slot: usize) -> Result<usize, Failure> {
         let slots = self.slots.len();
-        let plan = self.shared.plan;
+        let plan = self.core.shared.plan;
         let origin = elsewhere::place(&mut self.origins, target, plan, self.tls.is_some())?;
         let places = self.origins.len() * slots;
         if places > self.connections.len() {
-            let keep = self.shared.keep;
+            let keep = self.core.shared.keep;
             self.connections.resize_with(places, || Connection::new(keep));
             self.deadlines.grow(places);
-            self.driver.grow(places);
+            self.core.driver.grow(places);
         }
         Ok(origin * slots + slot)
     }

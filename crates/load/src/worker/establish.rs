@@ -30,10 +30,10 @@ impl Worker<'_> {
         if stage == Stage::Connecting {
             return;
         }
-        let now = self.shared.clock.now();
+        let now = self.core.shared.clock.now();
         if connection.connected == 0 {
             connection.connected = now;
-            self.record.connect.record(now - connection.opened);
+            self.core.record.connect.record(now - connection.opened);
         }
         if stage == Stage::Handshake {
             if layered.wants_write() && connection.watch == Watch::Read {
@@ -42,10 +42,10 @@ impl Worker<'_> {
             return;
         }
         if let Some(is_resumed) = layered.is_resumed() {
-            self.record.tls.record(now - connection.connected);
-            self.record.handshakes[usize::from(is_resumed)] += 1;
-            if self.record.session.is_none() {
-                self.record.session = layered.session();
+            self.core.record.tls.record(now - connection.connected);
+            self.core.record.handshakes[usize::from(is_resumed)] += 1;
+            if self.core.record.session.is_none() {
+                self.core.record.session = layered.session();
             }
         }
         self.write(at);

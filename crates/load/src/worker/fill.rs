@@ -1,6 +1,7 @@
 //! What a worker does before it sends a request that is not the same each time.
 
-use super::{Shared, Worker};
+use super::Worker;
+use crate::part::Shared;
 use crate::plan::Arrival;
 use crate::schedule::Due;
 use crate::template::Values;
@@ -24,8 +25,8 @@ impl Worker<'_> {
     pub(super) fn fill_in(&mut self, at: usize, due: Due) {
         let connection = &mut self.connections[at];
         connection.filled.clear();
-        let target = self.shared.requests.target(connection.exchange.target);
-        if let (Some(template), Some(values)) = (&target.template, self.shared.values(due)) {
+        let target = self.core.shared.requests.target(connection.exchange.target);
+        if let (Some(template), Some(values)) = (&target.template, self.core.shared.values(due)) {
             template.fill(values, &mut connection.filled, &mut self.content);
         }
     }
@@ -36,7 +37,7 @@ impl Worker<'_> {
         match &connection.own {
             Some(own) => &own.request.bytes,
             None if !connection.filled.is_empty() => &connection.filled,
-            None => self.shared.requests.bytes(connection.exchange.target),
+            None => self.core.shared.requests.bytes(connection.exchange.target),
         }
     }
 }

@@ -36,7 +36,7 @@ impl Worker<'_> {
     pub(super) fn let_linger(&mut self, at: usize, closed: bool) {
         self.may_linger = false;
         let connection = &mut self.connections[at];
-        let (since, watch) = (self.now, connection.watch);
+        let (since, watch) = (self.core.now, connection.watch);
         let mut lingering = Lingering {
             socket: connection.socket.take(),
             since,
@@ -45,7 +45,7 @@ impl Worker<'_> {
         if let Some(socket) = &mut lingering.socket
             && !closed
         {
-            let Some(registry) = self.driver.registry() else { return };
+            let Some(registry) = self.core.driver.registry() else { return };
             let outcome = match watch {
                 Watch::Nothing => registry.register(socket, TOKEN, Interest::READABLE),
                 _ => registry.reregister(socket, TOKEN, Interest::READABLE),
@@ -60,7 +60,7 @@ impl Worker<'_> {
 
     /// The socket that was left open has something to say.
     pub(super) fn see_lingering(&mut self) {
-        let now = self.now;
+        let now = self.core.now;
         let Some(lingering) = &mut self.lingering else { return };
         let Some(socket) = &mut lingering.socket else { return };
         let mut buffer = [0; REST_BYTES];
@@ -85,23 +85,24 @@ impl Worker<'_> {
     ///
     /// When the poll fails.
     pub(crate) fn wait_for_lingering(&mut self) -> io::Result<Option<Linger>> {
-        let ended = self.now;
-        let until = ended.saturating_add(nanos(self.shared.plan.linger_max.unwrap_or_default()));
+        let ended = self.core.now;
+        let until =
+            ended.saturating_add(nanos(self.core.shared.plan.linger_max.unwrap_or_default()));
         while self.lingering.as_ref().is_some_and(|it| it.closed_at.is_none())
-            && self.now < until
-            && !self.shared.control.is_stopped()
+            && self.core.now < until
+            && !self.core.shared.control.is_stopped()
         {
-            let wait = TICK.min(Duration::from_nanos(until - self.now));
-            self.driver.wait(wait, None, self.now)?;
-            self.now = self.shared.clock.now();
-            while let Some(ready) = self.driver.next() {
+            let wait = TICK.min(Duration::from_nanos(until - self.core.now));
+            self.core.driver.wait(wait, None, self.core.now)?;
+            self.core.now = self.core.shared.clock.now();
+            while let Some(ready) = self.core.driver.next() {
                 if ready.token == TOKEN {
                     self.see_lingering();
                 }
             }
         }
         Ok(self.lingering.take().map(|it| Linger {
-            seconds: Duration::from_nanos(it.closed_at.unwrap_or(self.now) - it.since)
+            seconds: Duration::from_nanos(it.closed_at.unwrap_or(self.core.now) - it.since)
                 .as_secs_f64(),
             closed: it.closed_at.is_some(),
         }))

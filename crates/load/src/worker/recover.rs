@@ -38,15 +38,15 @@ impl Worker<'_> {
     pub(super) fn died(&mut self, at: usize, failure: Failure) {
         let connection = &mut self.connections[at];
         let traits = match &connection.own {
-            None => self.shared.requests.target(connection.exchange.target).traits,
+            None => self.core.shared.requests.target(connection.exchange.target).traits,
             Some(own) => own.request.traits,
         };
         if !connection.used || connection.incoming.is_started() || !traits.idempotent {
             return self.fail(at, failure);
         }
-        self.record.closed_by_server += 1;
-        self.record.resent += 1;
-        self.driver.close(at, connection);
+        self.core.record.closed_by_server += 1;
+        self.core.record.resent += 1;
+        self.core.driver.close(at, connection);
         connection.exchange.written = 0;
         connection.exchange.sent = 0;
         self.send(at);
@@ -57,31 +57,31 @@ impl Worker<'_> {
         self.forget(at, failure);
         let slot = self.slot(at);
         if !self.rests(slot) {
-            self.free.push_back((slot, self.now));
+            self.free.push_back((slot, self.core.now));
         }
     }
 
     /// Counts a request as failed.
     pub(super) fn count_failure(&mut self, at: usize, failure: Failure) {
         if self.browses {
-            self.record.chains.get_or_insert_default().failed();
+            self.core.record.chains.get_or_insert_default().failed();
         }
         let connection = &self.connections[at];
         let target = match &connection.own {
-            None => &self.shared.plan.targets[connection.exchange.target],
+            None => &self.core.shared.plan.targets[connection.exchange.target],
             Some(own) => &own.target,
         };
-        self.record.failure(failure, target);
+        self.core.record.failure(failure, target);
     }
 
     /// Counts the request as failed and takes it off its connection.
     fn forget(&mut self, at: usize, failure: Failure) {
-        if self.shared.observer.is_some() {
+        if self.core.shared.observer.is_some() {
             self.observe(at, Err(&failure), false);
         }
         self.count_failure(at, failure);
         let connection = &mut self.connections[at];
-        self.driver.close(at, connection);
+        self.core.driver.close(at, connection);
         connection.state = State::Free;
         self.deadlines.clear(at);
         self.busy -= 1;
@@ -90,10 +90,10 @@ impl Worker<'_> {
     /// A connection could not be opened: pause and try again, give up the request after some times,
     /// give up the slot after some time.
     pub(super) fn refused(&mut self, at: usize, error: io::Error) {
-        let now = self.shared.clock.now();
+        let now = self.core.shared.clock.now();
         let address = self.origin(at).clone();
         let connection = &mut self.connections[at];
-        self.driver.close(at, connection);
+        self.core.driver.close(at, connection);
         if connection.failures == 0 {
             connection.failing_since = connection.opened;
         }
@@ -106,7 +106,7 @@ impl Worker<'_> {
         let failing_for = now - connection.failing_since;
         let failure = not_connected(&address, &error);
         self.refusal = Some((address, error));
-        if self.shared.plan.refusal == Refusal::Fail {
+        if self.core.shared.plan.refusal == Refusal::Fail {
             connection.retry_at = 0;
             self.fail(at, failure);
         } else if failing_for >= nanos(patience) {
@@ -124,11 +124,11 @@ impl Worker<'_> {
     /// Fails the requests whose time is over.
     pub(super) fn expire(&mut self) {
         while let Some((at, deadline)) = self.deadlines.first()
-            && deadline <= self.now
+            && deadline <= self.core.now
         {
             let Exchange { intended, sent, .. } = self.connections[at].exchange;
-            self.record.censored(intended, (sent > 0).then_some(sent), self.now);
-            let timeout = self.shared.plan.timeout;
+            self.core.record.censored(intended, (sent > 0).then_some(sent), self.core.now);
+            let timeout = self.core.shared.plan.timeout;
             if self.connections[at].state != State::Connecting {
                 let detail = format!("no complete answer within {timeout:?}");
                 self.fail(at, Failure::new(FailureKind::TimedOut, detail));
@@ -137,7 +137,7 @@ impl Worker<'_> {
             let address = self.origin(at).clone();
             let detail = format!("not connected to {address} within {timeout:?}");
             let failure = Failure::new(FailureKind::TimedOut, detail);
-            if self.connected || self.shared.plan.refusal == Refusal::Fail {
+            if self.connected || self.core.shared.plan.refusal == Refusal::Fail {
                 self.fail(at, failure);
             } else {
                 self.refusal = Some((address, ErrorKind::TimedOut.into()));
@@ -150,7 +150,7 @@ impl Worker<'_> {
     /// Tries the connections again whose pause is over.
     pub(super) fn resume(&mut self) {
         while let Some(&Reverse((retry_at, at))) = self.paused.peek()
-            && retry_at <= self.now
+            && retry_at <= self.core.now
         {
             self.paused.pop();
             if self.connections[at].state == State::Paused {

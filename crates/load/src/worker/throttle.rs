@@ -19,7 +19,7 @@ impl Worker<'_> {
         let nanos = exchange.received as f64 / self.receive_rate * NANOS_PER_SECOND;
         // A cast from a number that is too large gives the largest.
         let until = exchange.sent.saturating_add(nanos as u64);
-        if until <= self.now {
+        if until <= self.core.now {
             return false;
         }
         self.connections[at].aside_until = until;
@@ -32,7 +32,7 @@ impl Worker<'_> {
     /// Reads the connections that were put aside for long enough.
     pub(super) fn read_aside(&mut self, schedule: &mut Schedule<'_>) {
         while let Some(&Reverse((until, at))) = self.aside.peek()
-            && until <= self.now
+            && until <= self.core.now
         {
             self.aside.pop();
             let connection = &mut self.connections[at];

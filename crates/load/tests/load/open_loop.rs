@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use milepost_load::{Arrival, Stop, WarningKind};
+use milepost_load::{Arrival, Control, RunError, Stop, Waiting, WarningKind, run};
 
 use crate::peer::{OK, Peer};
 use crate::{load, plan};
@@ -23,6 +23,41 @@ fn the_rate_is_kept_whatever_the_number_of_threads() {
         assert!(report.unanswered < 100, "{report:?}");
         assert!(report.generator.lateness_ns.samples >= report.requests - 6);
     }
+}
+
+#[test]
+fn busy_polling_keeps_the_rate_and_says_what_it_polled_in_vain() {
+    let peer = Peer::answering(OK);
+    for pipeline in [None, Some(2)] {
+        let mut plan = plan(&peer, 100);
+        plan.connections = 4;
+        plan.pipeline = pipeline;
+        plan.waiting = Waiting::BusyPoll;
+        plan.arrival = Arrival::uniform(200.0);
+        let report = load(&plan);
+        assert_eq!((report.requests, report.errors, report.unanswered), (100, 0, 0), "{report:?}");
+        assert!(report.seconds >= 0.49, "{}", report.seconds);
+        assert!(report.generator.busy_poll);
+        // A request takes far less than the 5 ms between two.
+        assert!(report.generator.polled_seconds > 0.1, "{:?}", report.generator);
+        let is_saturated = |it: &milepost_load::Warning| it.kind == WarningKind::GeneratorSaturated;
+        assert!(!report.warnings.iter().any(is_saturated), "{:?}", report.warnings);
+    }
+    let mut plan = plan(&peer, 1);
+    plan.waiting = Waiting::BusyPoll;
+    plan.http2 = Some(1);
+    assert!(matches!(run(&plan, &Control::new()), Err(RunError::BusyPoll)));
+}
+
+#[test]
+fn a_sleeping_worker_polls_for_a_tenth_of_its_time_at_most() {
+    let peer = Peer::answering(OK);
+    let mut plan = plan(&peer, 2_000);
+    plan.arrival = Arrival::uniform(4_000.0);
+    let report = load(&plan);
+    assert!(!report.generator.busy_poll);
+    // One that is put aside by the system while it polls counts that as well.
+    assert!(report.generator.polled_seconds < 0.5 * report.seconds, "{:?}", report.generator);
 }
 
 #[test]

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use milepost_load::{
-    Arrival, HttpUrl, Io, ListedUrl, Order, Persistence, Plan, Share, Spacing, Stop, WarmUp,
-    parse_url_list,
+    Arrival, HttpUrl, Io, ListedUrl, Order, Persistence, Plan, Share, Spacing, Stop, Waiting,
+    WarmUp, parse_url_list,
 };
 
+use super::cpus::Cpus;
 use super::network;
 use super::{Args, ArrivalArg, IoArg, OrderArg};
 
@@ -55,6 +56,10 @@ impl TryFrom<Args> for Plan {
             IoArg::Uring => Io::Uring,
             IoArg::Epoll => Io::Epoll,
         };
+        if args.busy_poll {
+            plan.waiting = Waiting::BusyPoll;
+        }
+        plan.cpus = args.cpus.map(|Cpus(list)| list).unwrap_or_default();
         plan.connections = args.connections;
         plan.threads = args.threads;
         plan.timeout = args.timeout;

@@ -265,8 +265,8 @@ fn cell(times: &Times, name: &str) -> String {
 }
 
 fn generator(out: &mut String, report: &Report) {
-    let Generator { threads, io, cpu_seconds, busiest_thread, lateness_ns, longest_turn_ns } =
-        &report.generator;
+    let Generator { threads, io, cpu_seconds, busiest_thread, busy_poll, .. } = &report.generator;
+    let Generator { polled_seconds, lateness_ns, longest_turn_ns, .. } = &report.generator;
     line(out, "");
     let cpu = format!(
         "{:.2} us CPU a request, {cpu_seconds:.2} s on {} with {}, the busiest at {:.0} % of a core",
@@ -276,6 +276,10 @@ fn generator(out: &mut String, report: &Report) {
         busiest_thread * 100.0
     );
     row(out, "generator", &cpu);
+    if *busy_poll {
+        let polled = format!("busy polling: {polled_seconds:.2} s of that asked in vain");
+        row(out, "", &polled);
+    }
     let turn = time(*longest_turn_ns);
     let late = match (lateness_ns.p50, lateness_ns.p99) {
         (Some(p50), Some(p99)) => {

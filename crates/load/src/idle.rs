@@ -1,0 +1,110 @@
+//! How a worker passes the time until there is news or a request is due: asleep, or asking.
+//!
+//! Whoever sleeps is woken late: by the time that the system takes to run a thread again, some ten
+//! microseconds, many more on a virtual machine. So a worker that sleeps wakes a little before a request is
+//! due, and asks from then on. With [`Waiting::BusyPoll`] it never sleeps, and notices answers at once too.
+
+use std::time::Duration;
+
+use crate::clock::nanos;
+use crate::plan::Waiting;
+
+/// A worker that sleeps wakes so long before a request is due: what a wake-up takes, and some more.
+const EARLY: Duration = Duration::from_micros(60);
+
+/// It may ask in vain for one part in as many of its time: at high rates it would never sleep otherwise.
+const POLLED_ONE_IN: u64 = 10;
+
+/// What to do until there is news.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pause {
+    /// Ask whether there is any, and return.
+    Poll,
+    /// Wait for some, until this time at most if there is one.
+    Sleep(Option<u64>),
+}
+
+/// Decides it.
+#[derive(Debug)]
+pub(crate) struct Idle {
+    waiting: Waiting,
+    began: u64,
+    polled: u64,
+}
+
+impl Idle {
+    pub(crate) fn new(waiting: Waiting) -> Self {
+        Self { waiting, began: 0, polled: 0 }
+    }
+
+    /// A part begins.
+    pub(crate) fn begin(&mut self, now: u64) {
+        (self.began, self.polled) = (now, 0);
+    }
+
+    /// What to do when the next request is due at `due`, if any is that a connection waits for.
+    #[inline]
+    pub(crate) fn pause(&self, due: Option<u64>, now: u64) -> Pause {
+        if self.waiting == Waiting::BusyPoll {
+            return Pause::Poll;
+        }
+        let Some(due) = due else { return Pause::Sleep(None) };
+        if self.polled > (now - self.began) / POLLED_ONE_IN {
+            return Pause::Sleep(Some(due));
+        }
+        match due.saturating_sub(nanos(EARLY)) {
+            at if at <= now => Pause::Poll,
+            at => Pause::Sleep(Some(at)),
+        }
+    }
+
+    /// It was asked in vain for so long.
+    #[inline]
+    pub(crate) fn polled(&mut self, nanos: u64) {
+        self.polled += nanos;
+        std::hint::spin_loop();
+    }
+
+    /// How long it was asked in vain since the part began.
+    pub(crate) fn total(&self) -> Duration {
+        Duration::from_nanos(self.polled)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_that_is_due_soon_is_not_slept_through() {
+        let mut idle = Idle::new(Waiting::Sleep);
+        idle.begin(1_000_000);
+        let early = nanos(EARLY);
+        let due = 3_000_000;
+        assert_eq!(idle.pause(None, 2_000_000), Pause::Sleep(None));
+        assert_eq!(idle.pause(Some(due), 2_000_000), Pause::Sleep(Some(due - early)));
+        assert_eq!(idle.pause(Some(due), due - early), Pause::Poll);
+        assert_eq!(idle.pause(Some(due), due + 1), Pause::Poll);
+    }
+
+    #[test]
+    fn who_sleeps_asks_for_a_tenth_of_the_time_at_most() {
+        let mut idle = Idle::new(Waiting::Sleep);
+        idle.begin(0);
+        idle.polled(100_001);
+        assert_eq!(idle.total(), Duration::from_nanos(100_001));
+        assert_eq!(idle.pause(Some(1_000_010), 1_000_000), Pause::Sleep(Some(1_000_010)));
+        assert_eq!(idle.pause(Some(1_000_020), 1_000_010), Pause::Poll);
+        idle.begin(2_000_000);
+        assert_eq!(idle.pause(Some(2_000_010), 2_000_000), Pause::Poll);
+    }
+
+    #[test]
+    fn who_polls_never_sleeps() {
+        let mut idle = Idle::new(Waiting::BusyPoll);
+        idle.begin(0);
+        idle.polled(1_000_000);
+        assert_eq!(idle.pause(None, 1_000_000), Pause::Poll);
+        assert_eq!(idle.pause(Some(u64::MAX), 1_000_000), Pause::Poll);
+    }
+}

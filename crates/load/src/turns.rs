@@ -1,0 +1,173 @@
+//! The loop of a worker that has a driver: gives out what is due, waits for news, sees to it, looks at the clock.
+//!
+//! What a turn does with its news is the worker's own; that it ends, what it counts and when it sleeps is the
+//! same for all.
+
+use std::io;
+use std::time::Duration;
+
+use crate::clock::thread_cpu;
+use crate::driver::{Driver, Ready, Sent};
+use crate::idle::{Idle, Pause};
+use crate::meter::Meter;
+use crate::part::{End, Part, PartResult, Shared};
+use crate::record::Record;
+use crate::schedule::Schedule;
+
+/// What every such worker has.
+pub(crate) struct Core<'a> {
+    pub(crate) shared: &'a Shared<'a>,
+    index: usize,
+    pub(crate) driver: Driver,
+    idle: Idle,
+    pub(crate) is_open_loop: bool,
+    pub(crate) record: Record,
+    /// The last time that was read from the clock.
+    pub(crate) now: u64,
+}
+
+/// What a worker does in its turns.
+pub(crate) trait Work<'a> {
+    fn core(&mut self) -> &mut Core<'a>;
+
+    /// A part begins.
+    fn begin(&mut self, part: &Part<'_>);
+
+    /// Gives requests that are due to whoever is free.
+    fn fill(&mut self, schedule: &mut Schedule<'_>);
+
+    /// What is queued on a connection counts as sent from now on.
+    fn sent(&mut self, at: usize);
+
+    /// Why the part is over, if it is and neither its time nor the control says so.
+    fn end(&self, part: &Part<'_>) -> Option<End>;
+
+    /// When there is something to do even without news, and when a request is due that somebody is free for.
+    fn until(&self, part: &Part<'_>) -> (u64, Option<u64>);
+
+    /// Sees to a connection that has news.
+    fn handle(&mut self, ready: Ready, schedule: &mut Schedule<'_>);
+
+    /// Sees to what time brings: timeouts, and pauses that are over.
+    fn look(&mut self, schedule: &mut Schedule<'_>);
+
+    /// Counts what is outstanding as unanswered, and gives it up.
+    fn abandon(&mut self);
+}
+
+impl<'a> Core<'a> {
+    pub(crate) fn new(shared: &'a Shared<'a>, index: usize, driver: Driver) -> Self {
+        Self {
+            shared,
+            index,
+            driver,
+            idle: Idle::new(shared.plan.waiting),
+            is_open_loop: shared.plan.arrival.rate().is_some(),
+            record: Record::new(),
+            now: 0,
+        }
+    }
+
+    /// Passes the time until there is news, or until `until`; wakes in time for what is `due`. Returns when
+    /// the news came.
+    fn pause(&mut self, until: u64, due: Option<u64>) -> io::Result<u64> {
+        let began = self.now;
+        let pause = self.idle.pause(due, began);
+        match pause {
+            Pause::Poll => self.driver.poll()?,
+            Pause::Sleep(wake_at) => {
+                let timeout = Duration::from_nanos(until.saturating_sub(began));
+                self.driver.wait(timeout, wake_at, began)?;
+            }
+        }
+        self.now = self.shared.clock.now();
+        if pause == Pause::Poll && !self.driver.has_news() {
+            self.idle.polled(self.now - began);
+        }
+        Ok(self.now)
+    }
+
+    /// Counts what was due and not sent as unanswered.
+    fn abandon_due(&mut self, schedule: &mut Schedule<'_>) {
+        while self.is_open_loop
+            && let Some(due) = schedule.take(self.now)
+        {
+            self.record.unanswered += 1;
+            self.record.censored(due.intended, None, self.now);
+        }
+    }
+}
+
+/// Loads until the part is over.
+///
+/// # Errors
+///
+/// When the driver fails, which it does not unless the process is out of resources.
+pub(crate) fn run<'a>(worker: &mut impl Work<'a>, mut part: Part<'_>) -> io::Result<PartResult> {
+    let cpu = thread_cpu();
+    let core = worker.core();
+    let control = core.shared.control;
+    core.record = Record::new();
+    core.now = core.shared.clock.now();
+    core.idle.begin(core.now);
+    let mut meter = Meter::new(control, core.index, &part, &mut core.record);
+    worker.begin(&part);
+    let end = loop {
+        worker.fill(&mut part.schedule);
+        stamp(worker);
+        let now = worker.core().now;
+        if control.is_stopped() {
+            break End::Interrupted;
+        } else if part.cut_at.is_some_and(|cut_at| now >= cut_at) {
+            break End::Done;
+        } else if let Some(end) = worker.end(&part) {
+            break end;
+        }
+        let (until, due) = worker.until(&part);
+        let until = until.min(meter.next_at()).min(part.cut_at.unwrap_or(u64::MAX));
+        let woken = worker.core().pause(until, due)?;
+        while let Some(ready) = worker.core().driver.next() {
+            worker.handle(ready, &mut part.schedule);
+            if worker.core().driver.is_full() {
+                hand_over(worker);
+            }
+        }
+        let core = worker.core();
+        if core.driver.sent() == Sent::Later {
+            core.now = core.shared.clock.now();
+        }
+        core.record.longest_turn = core.record.longest_turn.max(core.now - woken);
+        worker.look(&mut part.schedule);
+        let core = worker.core();
+        if core.now >= meter.next_at() {
+            meter.tell(&mut core.record, core.now);
+        }
+    };
+    worker.abandon();
+    let core = worker.core();
+    core.abandon_due(&mut part.schedule);
+    meter.end(&mut core.record, core.now);
+    let record = std::mem::replace(&mut core.record, Record::new());
+    let (ended, polled) = (core.now, core.idle.total());
+    Ok(PartResult { record, ended, cpu: thread_cpu() - cpu, polled, end })
+}
+
+/// What is queued is about to be handed over: it counts as sent from now on.
+#[inline]
+fn stamp<'a>(worker: &mut impl Work<'a>) {
+    let core = worker.core();
+    if core.driver.sent() == Sent::Now {
+        return;
+    }
+    core.now = core.shared.clock.now();
+    while let Some(at) = worker.core().driver.take_queued() {
+        worker.sent(at);
+    }
+}
+
+/// Hands over what is queued.
+pub(crate) fn hand_over<'a>(worker: &mut impl Work<'a>) {
+    stamp(worker);
+    // Fails when the system is out of resources, and then the next wait does so as well.
+    let _ = worker.core().driver.hand_over();
+}
