@@ -61,7 +61,7 @@ bench-tls: release ## What handshakes cost, of the server beside nginx and of th
 bench-upload: release ## An upload that outlasts a real Tomcat's patience: straight, and through Apache, nginx and milepost
 	scripts/bench-upload.sh $(MILEPOST)
 
-bench-load: ## Hold the load generator against wrk, h2load and oha, one thread each (some ten minutes)
+bench-load: ## Hold the load generator against wrk, h2load and oha, one thread each (some eight minutes)
 	$(CARGO) run --locked --release -p milepost-load --example bench_load
 
 bench-truth: ## Hold what is reported against a server whose service times are known (four minutes, two idle processors)

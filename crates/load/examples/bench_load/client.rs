@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use milepost_load::{Control, Expectation, HttpUrl, Io, Plan, Stop};
+use milepost_load::{Control, Expectation, HttpUrl, Io, Plan, Stop, Waiting};
 
 /// Loads `url`, and prints what came of it as the other generators do: a line that a parser finds.
 /// `check` is the Location that is right; `-` expects nothing but an answer.
@@ -23,10 +23,10 @@ pub(crate) fn run(
         location => target.expectation = Expectation::redirect(301, location),
     }
     let mut plan = Plan::new(vec![target]);
-    plan.io = match io {
-        "uring" => Io::Uring,
-        _ => Io::Epoll,
-    };
+    plan.io = if io == "epoll" { Io::Epoll } else { Io::Uring };
+    if io == "uring-busy" {
+        plan.waiting = Waiting::BusyPoll;
+    }
     plan.connections = connections.parse().map_err(|error| text(&error))?;
     let seconds: f64 = seconds.parse().map_err(|error| text(&error))?;
     plan.stop = Stop::Duration(Duration::from_secs_f64(seconds));

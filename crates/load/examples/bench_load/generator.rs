@@ -12,14 +12,22 @@ const END_WITHIN_SECONDS: f64 = 20.0;
 /// What `timeout` ends with when it had to kill.
 const KILLED: i32 = 137;
 
-/// How long a run takes in which the system calls are counted. It is slow, so short will do.
-const COUNTED_SECONDS: f64 = 0.5;
+/// How long a run takes in which the system calls are counted: so long that what opens the connections is
+/// little beside the requests, which are slow then.
+const COUNTED_SECONDS: f64 = 1.0;
+
+/// With fewer requests than this on a connection, its opening is most of what would be counted.
+const COUNTED_EACH_MIN: f64 = 3.0;
+
+/// The others are far behind: they take part in the first rounds alone, which is enough to show it.
+const ROUNDS_OF_OTHERS: usize = 2;
 
 /// One way to put load on a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Generator {
     Uring,
     UringUnchecked,
+    UringBusy,
     Epoll,
     EpollUnchecked,
     Wrk,
@@ -65,9 +73,10 @@ impl Trial {
 }
 
 impl Generator {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::Uring,
         Self::UringUnchecked,
+        Self::UringBusy,
         Self::Epoll,
         Self::EpollUnchecked,
         Self::Wrk,
@@ -89,6 +98,7 @@ impl Generator {
         match self {
             Self::Uring => "milepost, io_uring",
             Self::UringUnchecked => "  without Location",
+            Self::UringBusy => "  busy polling",
             Self::Epoll => "milepost, epoll",
             Self::EpollUnchecked => " without Location",
             Self::Wrk => "wrk",
@@ -102,7 +112,7 @@ impl Generator {
             Self::Wrk => "wrk",
             Self::H2load => "h2load",
             Self::Oha => "oha",
-            Self::Uring | Self::UringUnchecked => return is_uring_allowed(),
+            Self::Uring | Self::UringUnchecked | Self::UringBusy => return is_uring_allowed(),
             Self::Epoll | Self::EpollUnchecked => return true,
         };
         let quiet = |it: &mut Command| it.stdout(Stdio::null()).stderr(Stdio::null()).status();
@@ -120,6 +130,7 @@ impl Generator {
         let text = match self {
             Self::Uring => client("uring", location),
             Self::UringUnchecked => client("uring", "-"),
+            Self::UringBusy => client("uring-busy", location),
             Self::Epoll => client("epoll", location),
             Self::EpollUnchecked => client("epoll", "-"),
             Self::Wrk => format!("wrk -t1 -c{connections} -d{whole} {url}"),
@@ -129,6 +140,22 @@ impl Generator {
             ),
         };
         text.split(' ').map(str::to_owned).collect()
+    }
+
+    /// In how many of `rounds` rounds it takes part.
+    pub(crate) fn rounds(self, rounds: usize) -> usize {
+        match self {
+            Self::H2load | Self::Oha => rounds.min(ROUNDS_OF_OTHERS),
+            _ => rounds,
+        }
+    }
+
+    /// Whether it is worth its time there: what checking costs is seen where it is most of the work.
+    pub(crate) fn is_of_use(self, is_redirect: bool, connections: usize) -> bool {
+        match self {
+            Self::UringUnchecked | Self::EpollUnchecked => is_redirect && connections == 100,
+            _ => true,
+        }
     }
 
     /// Runs it once.
@@ -218,7 +245,11 @@ impl Generator {
         let calls = total.and_then(|line| line.split_whitespace().nth(3)?.parse::<f64>().ok());
         let requests = self.parse(&String::from_utf8_lossy(&output.stdout));
         Ok(match (calls, requests) {
-            (Some(calls), Some((requests, _))) => format!("{:.2}", calls / requests),
+            (Some(calls), Some((requests, _)))
+                if requests >= COUNTED_EACH_MIN * load.connections as f64 =>
+            {
+                format!("{:.2}", calls / requests)
+            }
             _ => "-".to_owned(),
         })
     }

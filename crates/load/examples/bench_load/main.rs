@@ -57,7 +57,7 @@ fn bench(words: &[&str]) -> Result<(), String> {
             .and_then(|value| value.parse().ok())
             .ok_or_else(|| format!("{name} needs a number")),
     };
-    let rounds = option("--rounds", 5.0)? as usize;
+    let rounds = option("--rounds", 6.0)? as usize;
     let only = option("--connections", 0.0)? as usize;
     let seconds = option("--seconds", 1.0)?;
     let generators = Generator::found();
@@ -67,32 +67,28 @@ fn bench(words: &[&str]) -> Result<(), String> {
     for generator in Generator::absent() {
         println!("not here, so not measured: {generator}");
     }
+    println!(
+        "never measured: gcannon, whose source would have to be fetched from GitHub and built"
+    );
     let mut random = fastrand::Rng::with_seed(SEED);
     for server in &servers {
         for (what, url, location) in server.urls() {
             for connections in CONNECTIONS.into_iter().filter(|it| only == 0 || *it == only) {
                 let load = Load { url: &url, location: &location, connections, seconds };
-                let mut trials: BTreeMap<&str, Vec<Trial>> = BTreeMap::new();
-                let mut endless: BTreeMap<&str, usize> = BTreeMap::new();
-                for _ in 0..rounds {
-                    let mut order: Vec<_> = generators.iter().collect();
+                let is_redirect = what.starts_with("redirect");
+                let mut here = generators.clone();
+                here.retain(|generator| generator.is_of_use(is_redirect, connections));
+                let mut trials = Trials::default();
+                for round in 0..rounds {
+                    let mut order = here.clone();
+                    order.retain(|generator| round < generator.rounds(rounds));
                     random.shuffle(&mut order);
                     for generator in order {
-                        // One that fails is not in the table; rounds pair what both took part in.
-                        match generator.run(&load) {
-                            Ok(trial) => trials.entry(generator.name()).or_default().push(trial),
-                            Err(Fault::DidNotEnd) => {
-                                *endless.entry(generator.name()).or_default() += 1;
-                            }
-                            Err(Fault::Failed(error)) => eprintln!("{error}"),
-                        }
+                        trials.run(generator, round, &load);
                     }
                 }
                 println!("\n{}, {what}, {connections} connections", server.name());
-                print_table(&generators, &trials, &load)?;
-                for (name, times) in endless {
-                    println!("  {name:<22} did not end, {times} of {rounds} times");
-                }
+                trials.print(&here, &load, is_redirect)?;
             }
         }
     }
@@ -100,36 +96,76 @@ fn bench(words: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-fn print_table(
-    generators: &[Generator],
-    trials: &BTreeMap<&str, Vec<Trial>>,
-    load: &Load<'_>,
-) -> Result<(), String> {
-    println!(
-        "  {:<22}{:>12}{:>24}{:>14}{:>24}{:>10}",
-        "", "requests/s", "of wrk", "per CPU-s", "of wrk", "calls"
-    );
-    let Some(reference) = trials.get(REFERENCE) else { return Ok(()) };
-    for generator in generators {
-        let Some(own) = trials.get(generator.name()) else { continue };
-        let mut cells = String::new();
-        for (value, width) in [(Trial::rate as fn(&Trial) -> f64, 12), (Trial::per_cpu_second, 14)]
-        {
-            let mut values: Vec<_> = own.iter().map(value).collect();
-            let pairs: Vec<_> = own.iter().map(value).zip(reference.iter().map(value)).collect();
-            let ratio = match paired_ratio(&pairs, SEED) {
-                _ if generator.name() == REFERENCE => String::new(),
-                None => "-".to_owned(),
-                Some(ratio) => match ratio.interval {
-                    None => format!("{:.2}", ratio.estimate),
-                    Some(it) => format!("{:.2} [{:.2}, {:.2}]", ratio.estimate, it.low, it.high),
-                },
-            };
-            cells += &format!("{:>width$.0}{ratio:>24}", median_in_place(&mut values));
+/// What became of the runs of one row of rounds.
+#[derive(Debug, Default)]
+struct Trials {
+    /// By generator and round.
+    done: BTreeMap<(&'static str, usize), Trial>,
+    /// How often a generator ran on after its time.
+    endless: BTreeMap<&'static str, usize>,
+}
+
+impl Trials {
+    fn run(&mut self, generator: Generator, round: usize, load: &Load<'_>) {
+        let name = generator.name();
+        match generator.run(load) {
+            Ok(trial) => drop(self.done.insert((name, round), trial)),
+            Err(Fault::DidNotEnd) => *self.endless.entry(name).or_default() += 1,
+            Err(Fault::Failed(error)) => eprintln!("{error}"),
         }
-        println!("  {:<22}{cells}{:>10}", generator.name(), generator.calls_a_request(load)?);
     }
-    Ok(())
+
+    fn print(
+        &self,
+        generators: &[Generator],
+        load: &Load<'_>,
+        counts_calls: bool,
+    ) -> Result<(), String> {
+        println!(
+            "  {:<22}{:>12}{:>24}{:>14}{:>24}{:>10}",
+            "", "requests/s", "of wrk", "per CPU-s", "of wrk", "calls"
+        );
+        for generator in generators {
+            let mut cells = String::new();
+            for (value, width) in
+                [(Trial::rate as fn(&Trial) -> f64, 12), (Trial::per_cpu_second, 14)]
+            {
+                let mut values: Vec<_> =
+                    self.of(generator.name()).map(|(_, it)| value(it)).collect();
+                let ratio = self.ratio(generator.name(), value);
+                cells += &format!("{:>width$.0}{ratio:>24}", median_in_place(&mut values));
+            }
+            let calls = if counts_calls { generator.calls_a_request(load)? } else { String::new() };
+            println!("  {:<22}{cells}{calls:>10}", generator.name());
+        }
+        for (name, times) in &self.endless {
+            println!("  {name:<22} did not end, {times} times");
+        }
+        Ok(())
+    }
+
+    fn of(&self, name: &str) -> impl Iterator<Item = (usize, &Trial)> {
+        let own = self.done.iter().filter(move |((other, _), _)| *other == name);
+        own.map(|(&(_, round), trial)| (round, trial))
+    }
+
+    /// A figure beside that of the reference, over the rounds that both took part in.
+    fn ratio(&self, name: &str, value: fn(&Trial) -> f64) -> String {
+        if name == REFERENCE {
+            return String::new();
+        }
+        let pair = |(round, own): (usize, &Trial)| {
+            Some((value(own), value(self.done.get(&(REFERENCE, round))?)))
+        };
+        let pairs: Vec<_> = self.of(name).filter_map(pair).collect();
+        match paired_ratio(&pairs, SEED) {
+            None => "-".to_owned(),
+            Some(ratio) => match ratio.interval {
+                None => format!("{:.2}", ratio.estimate),
+                Some(it) => format!("{:.2} [{:.2}, {:.2}]", ratio.estimate, it.low, it.high),
+            },
+        }
+    }
 }
 
 fn machine_load() -> String {
