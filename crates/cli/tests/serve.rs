@@ -320,6 +320,7 @@ fn the_error_log_has_what_mod_rewrite_does_and_json_is_a_format() {
             "trace2 init rewrite engine with requested uri /a/b",
             "trace3 applying pattern '^/a/(.*)$' to uri '/a/b' (CONF:7)",
             "trace4 RewriteCond: input='new' pattern='old (.*)' => not-matched (CONF:6)",
+            "trace1 pass through /a/b",
         ]
     );
     let access = fs::read_to_string(file("access.json")).expect("a log");

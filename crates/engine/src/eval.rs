@@ -263,6 +263,8 @@ struct Run<'r> {
     authority: Option<&'r [u8]>,
     /// What the server calls itself where the request is.
     naming: Naming,
+    /// How much of mod_rewrite the sections ask for where the request is.
+    rewrite_level: Option<u8>,
     work: &'r mut Work,
     /// The directive that decided.
     rule: Option<(Place, Option<Arc<Pool>>)>,
@@ -313,6 +315,7 @@ pub(crate) fn decide<'s>(
         host_port,
         authority,
         naming: program.servers[number].base.naming,
+        rewrite_level: None,
         work,
         rule: None,
         has_first: false,
@@ -370,6 +373,7 @@ fn go_on<'s>(
         host_port,
         authority,
         naming,
+        rewrite_level: config.rewrite_level,
         work,
         rule: rule.take(),
         has_first: *has_first,
@@ -525,10 +529,10 @@ impl<'r> Run<'r> {
     /// All phases before the handler; a subrequest that only looks ends here. `Ok` says whether the
     /// handler takes path info.
     fn prepare(&mut self, hop: &mut Hop) -> Result<bool, End> {
-        let naming = self.naming;
+        let (naming, rewrite_level) = (self.naming, self.rewrite_level);
         let result = self.run_phases(hop);
         if hop.subrequest {
-            self.naming = naming;
+            (self.naming, self.rewrite_level) = (naming, rewrite_level);
         }
         result
     }
@@ -542,6 +546,7 @@ impl<'r> Run<'r> {
         self.add_vary(hop);
         hop.config = config.shared();
         self.naming = config.get().naming;
+        self.rewrite_level = config.get().rewrite_level;
         if let Translated::End(end) = self.translate(hop, &config) {
             return Err(end);
         }
@@ -556,6 +561,7 @@ impl<'r> Run<'r> {
             let config = self.proxy_config(hop);
             hop.config = config.shared();
             self.naming = config.get().naming;
+            self.rewrite_level = config.get().rewrite_level;
             self.set_env_of_sections(hop, &config);
             self.check_access(hop, &config)?;
             self.canonical_proxy_url(hop, &config).map_err(End::Status)?;
@@ -568,6 +574,7 @@ impl<'r> Run<'r> {
         self.add_vary(hop);
         hop.config = config.shared();
         self.naming = config.get().naming;
+        self.rewrite_level = config.get().rewrite_level;
         self.note(None, |_| Event::File {
             path: hop.filename.clone(),
             kind: match hop.kind {
@@ -734,7 +741,8 @@ impl<'r> Run<'r> {
             let text = String::from_utf8_lossy(text.trim_ascii()).into_owned();
             Directive { file: pool.path(place.file).to_owned(), line, text }
         });
-        let step = Step { depth: self.subrequests, directive, event: event(self) };
+        let (depth, rewrite_level) = (self.subrequests, self.rewrite_level);
+        let step = Step { depth, directive, event: event(self), rewrite_level };
         self.work.trace.get_or_insert_default().push(step);
     }
 

@@ -38,8 +38,8 @@ pub use eval::{Logged, ProxiedAnswer, Scratch, Suspended};
 pub use helper::{Database, Driver, MapProgram};
 pub use index::Lookup;
 pub use log::{
-    Log, LogCondition, LogExpression, LogFormat, LogItem, LogPort, LogSettings, LogTarget, LogTime,
-    LogTraffic, LogUnit, LogWhat,
+    ErrorFormat, ErrorItem, ErrorWhat, Log, LogCondition, LogExpression, LogFormat, LogItem,
+    LogPort, LogSettings, LogTarget, LogTime, LogTraffic, LogUnit, LogWhat, Missing, Syslog,
 };
 pub use outside::{FileKind, Outside, Stamp};
 pub use protocol::{Protocol, Protocols};

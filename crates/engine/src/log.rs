@@ -6,12 +6,14 @@
 //! Source: httpd 2.4.71 `modules/loggers/mod_log_config.c`, `parse_log_item`, `log_pre_config`,
 //! `config_log_transaction`.
 
+mod error_format;
 mod level;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-pub(crate) use level::LogLevels;
+pub use error_format::{ErrorFormat, ErrorItem, ErrorWhat, Missing};
+pub(crate) use level::{LogLevels, rewrite_level};
 
 use crate::expr::Condition;
 
@@ -31,6 +33,10 @@ pub struct LogSettings {
     pub(crate) logs: Vec<LogDraft>,
     /// `ErrorLog` of the main server; `None`: stderr.
     pub error: Option<LogTarget>,
+    /// `ErrorLogFormat` of the main server.
+    pub error_format: Arc<ErrorFormat>,
+    /// `ErrorLogFormat request`: lines before the first one about a request.
+    pub error_request_formats: Vec<Arc<ErrorFormat>>,
     pub(crate) levels: LogLevels,
 }
 
@@ -83,6 +89,17 @@ pub enum LogTarget {
     Program(String),
     /// The error log.
     Errors,
+    /// The system's log, for errors alone.
+    Syslog(Syslog),
+}
+
+/// How lines stand in the system's log.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Syslog {
+    /// The number of the facility, as RFC 5424 has it: 23 is `local7`.
+    pub facility: u8,
+    /// What stands for the program.
+    pub tag: String,
 }
 
 /// Which requests are logged.
@@ -184,7 +201,11 @@ pub enum LogWhat {
     Connection,
     /// `json` in the place of a format: everything, as one object.
     Json,
-    /// What there is none of: `%l`, `%u`, `%L`, other notes, trailers. Written as `-`.
+    /// `%L`: what the error log has as `%L` for this request, if it has anything.
+    RequestId,
+    /// `%R`: the handler that answered.
+    Handler,
+    /// What there is none of: `%l`, `%u`, other notes, trailers. Written as `-`.
     Nothing,
 }
 
@@ -425,7 +446,9 @@ fn what(letter: u8, argument: Option<&[u8]>) -> Result<LogWhat, FormatError> {
         b'k' => LogWhat::Kept,
         b'm' => LogWhat::Method,
         b'n' if name()? == RULE_NOTE => LogWhat::Rule,
-        b'l' | b'u' | b'L' | b'n' | b'R' => LogWhat::Nothing,
+        b'L' if argument.is_none() => LogWhat::RequestId,
+        b'R' => LogWhat::Handler,
+        b'l' | b'u' | b'L' | b'n' => LogWhat::Nothing,
         b'o' => LogWhat::ResponseField(name()?.into()),
         b'p' => LogWhat::Port(match argument {
             None | Some(b"canonical") => LogPort::Canonical,

@@ -18,6 +18,8 @@ pub struct Step {
     pub directive: Option<Directive>,
     /// What happened.
     pub event: Event,
+    /// How much of mod_rewrite the sections ask for that hold then; `None`: as the server.
+    pub rewrite_level: Option<u8>,
 }
 
 /// A directive of the configuration.

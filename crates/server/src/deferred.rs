@@ -24,7 +24,7 @@ use crate::proxy::client::{Client, ContentError, Incoming, Piece};
 use crate::proxy::{Fault, Forward, PassedHead, Plan};
 use crate::reply::Reply;
 use crate::respond::{Answered, Peer};
-use crate::site::SiteResponder;
+use crate::site::{Noted, SiteResponder};
 
 /// The request, and what is still to be done for it.
 pub(crate) struct Deferred {
@@ -76,8 +76,8 @@ pub(crate) struct Aside {
     pub(crate) version: Version,
     pub(crate) peer: Peer,
     suspended: Suspended,
-    /// Where the directive stands that answered, for the log.
-    rule: String,
+    /// For the log.
+    noted: Noted,
     begun: Instant,
 }
 
@@ -100,7 +100,7 @@ impl Deferred {
         ending: Rc<RefCell<SiteResponder>>,
         head: &RequestHead<'_>,
         peer: &Peer,
-        (suspended, rule): (Suspended, String),
+        (suspended, noted): (Suspended, Noted),
         work: Work,
     ) -> Deferred {
         let aside = Aside {
@@ -109,7 +109,7 @@ impl Deferred {
             version: head.version,
             peer: peer.clone(),
             suspended,
-            rule,
+            noted,
             begun: Instant::now(),
         };
         Deferred { aside, work }
@@ -203,9 +203,9 @@ impl Aside {
         let mut head = parse(&self.head, &unlimited, &mut lines).ok().flatten()?;
         head.version = self.version;
         let mut ending = self.ending.borrow_mut();
-        ending.resume(std::mem::take(&mut self.suspended), &mut self.rule);
+        ending.resume(std::mem::take(&mut self.suspended), &mut self.noted);
         let result = then(&mut ending, &head, &self.peer);
-        self.suspended = ending.suspend(&mut self.rule);
+        self.suspended = ending.suspend(&mut self.noted);
         Some(result)
     }
 

@@ -1,71 +1,115 @@
-//! What the server has to say while it serves: on stderr, or in the file that `ErrorLog` names.
+//! What the server has to say while it serves: on stderr, in the file that `ErrorLog` names, or in syslog.
 //!
-//! The file takes the place of stderr itself, as in Apache, so that whatever writes there ends up in it.
+//! A file takes the place of stderr itself, as in Apache, so that whatever writes there ends up in it.
 //! Only then do lines carry the time: what starts a server in the foreground has its own clock.
 //!
-//! Source: httpd 2.4.71 `server/log.c`, `ap_open_logs`, `do_errorlog_default`.
+//! Source: httpd 2.4.71 `server/log.c`, `ap_open_logs`, `log_error_core`.
+
+mod line;
+mod syslog;
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 
-use chrono::Local;
-use milepost_engine::LogTarget;
+use milepost_engine::{ErrorFormat, LogSettings, LogTarget};
 
-/// Whether stderr is a log. There is one stderr in a process, so there is one of these.
-static IS_LOG: AtomicBool = AtomicBool::new(false);
+pub(crate) use line::{About, Message, Severity, write_line};
+use syslog::Syslog;
+
+/// The error log, if there is one; before, messages go to stderr as they are. There is one stderr in a
+/// process, so there is one of these.
+static INSTALLED: RwLock<Option<Installed>> = RwLock::new(None);
+
+struct Installed {
+    format: Arc<ErrorFormat>,
+    /// `None`: stderr is the log.
+    syslog: Option<Syslog>,
+}
 
 /// An error log that is open, and not yet in the place of stderr.
 #[derive(Debug)]
-pub struct ErrorLog(OwnedFd);
+pub struct ErrorLog {
+    output: Output,
+    format: Arc<ErrorFormat>,
+}
+
+#[derive(Debug)]
+enum Output {
+    Descriptor(OwnedFd),
+    Syslog(Syslog),
+}
 
 impl ErrorLog {
-    /// Opens a file, or starts a program and takes its input.
+    /// Opens the file or syslog that the settings name, or starts the program and takes its input; `None`
+    /// if they name nothing.
     ///
     /// # Errors
     /// When it cannot be opened or started.
-    pub fn open(target: &LogTarget) -> io::Result<ErrorLog> {
-        let opened = match target {
+    pub fn open(settings: &LogSettings) -> io::Result<Option<ErrorLog>> {
+        let Some(target) = &settings.error else { return Ok(None) };
+        let output = match target {
             LogTarget::File(path) => {
-                OwnedFd::from(File::options().append(true).create(true).open(path)?)
+                Output::Descriptor(File::options().append(true).create(true).open(path)?.into())
             }
-            LogTarget::Errors => rustix::io::dup(rustix::stdio::stderr())?,
+            LogTarget::Errors => Output::Descriptor(rustix::io::dup(rustix::stdio::stderr())?),
             LogTarget::Program(program) => {
                 let mut command = Command::new("/bin/sh");
                 command.arg("-c").arg(format!("exec {program}")).stdin(Stdio::piped());
                 // It ends when nobody holds the other end of its input any more, and init reaps it.
                 let input = command.spawn()?.stdin.take();
-                OwnedFd::from(input.ok_or(io::ErrorKind::BrokenPipe)?)
+                Output::Descriptor(input.ok_or(io::ErrorKind::BrokenPipe)?.into())
             }
+            LogTarget::Syslog(syslog) => Output::Syslog(Syslog::new(syslog)?),
         };
-        Ok(ErrorLog(opened))
+        Ok(Some(ErrorLog { output, format: Arc::clone(&settings.error_format) }))
     }
 
-    /// Puts the log in the place of stderr.
+    /// Puts the log in the place of stderr. Syslog leaves stderr where it is.
     ///
     /// # Errors
     /// When the descriptor cannot be copied; then everything stays as it was.
     pub fn install(self) -> io::Result<()> {
-        rustix::stdio::dup2_stderr(&self.0)?;
-        IS_LOG.store(true, Ordering::Relaxed);
+        let syslog = match self.output {
+            Output::Descriptor(descriptor) => {
+                rustix::stdio::dup2_stderr(&descriptor)?;
+                None
+            }
+            Output::Syslog(syslog) => Some(syslog),
+        };
+        let mut installed = INSTALLED.write().unwrap_or_else(PoisonError::into_inner);
+        *installed = Some(Installed { format: self.format, syslog });
         Ok(())
     }
 }
 
-/// What every line of the log begins with: the time, and what is given.
-pub(crate) fn begin_line(module_and_level: &str) -> String {
-    let time = Local::now().format("%a %b %d %H:%M:%S%.6f %Y");
-    format!("[{time}] {module_and_level}[pid {}] ", std::process::id())
+/// Writes whole lines to the error log.
+pub(crate) fn write_lines(lines: &[u8], severity: Severity) -> io::Result<()> {
+    let installed = INSTALLED.read().unwrap_or_else(PoisonError::into_inner);
+    match installed.as_ref().and_then(|installed| installed.syslog.as_ref()) {
+        // What syslog does not take is not lost.
+        Some(syslog) if syslog.send(lines, severity).is_ok() => Ok(()),
+        _ => io::stderr().write_all(lines),
+    }
 }
 
 /// Tells whoever runs the server.
-#[allow(clippy::print_stderr, reason = "the error log is stderr")]
 pub fn report(message: &str) {
-    if IS_LOG.load(Ordering::Relaxed) {
-        eprintln!("{}{message}", begin_line(""));
-    } else {
-        eprintln!("milepost: {message}");
+    let mut line = Vec::new();
+    let installed = INSTALLED.read().unwrap_or_else(PoisonError::into_inner);
+    match &*installed {
+        None => {
+            line.extend(b"milepost: ");
+            line.extend(message.as_bytes());
+            line.push(b'\n');
+        }
+        Some(Installed { format, .. }) => {
+            write_line(format, &Message::of_server(message), None, &mut line);
+        }
     }
+    drop(installed);
+    // Nobody is left to hear that.
+    let _ = write_lines(&line, Severity::NOTICE);
 }

@@ -28,7 +28,7 @@ use std::thread;
 use milepost_engine::{Log, LogCondition, LogExpression, LogSettings, LogTarget, LogWhat};
 
 use line::Writer;
-pub(crate) use line::{Exchange, Lines};
+pub(crate) use line::{Exchange, Lines, escape};
 use rewriting::Rewriting;
 use sink::{Bell, Destination, Sink};
 
@@ -230,7 +230,7 @@ fn name(target: &LogTarget) -> String {
     match target {
         LogTarget::File(path) => path.display().to_string(),
         LogTarget::Program(program) => format!("|{program}"),
-        LogTarget::Errors => "of errors".to_owned(),
+        LogTarget::Errors | LogTarget::Syslog(_) => "of errors".to_owned(),
     }
 }
 

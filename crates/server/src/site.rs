@@ -33,12 +33,11 @@ pub struct SiteResponder {
     files: Files,
     outside: LastLook,
     lines: Lines,
-    /// Where the directive stands that answered last, for the log.
-    rule: String,
+    noted: Noted,
     tls: Option<Arc<Tls>>,
     /// Any server of the site takes HTTP/2 without TLS.
     has_direct_http2: bool,
-    /// What [`SiteResponder::rule`] has been, by the id of the directive.
+    /// What [`Noted::rule`] has been, by the id of the directive.
     rules: HashMap<(u32, u32), String>,
     /// Where the hits of directives are counted.
     hits: Option<Hits>,
@@ -46,6 +45,15 @@ pub struct SiteResponder {
     proxies: Option<Rc<Proxies>>,
     /// Ends what has been put aside, once anything has been.
     ending: Option<Rc<RefCell<SiteResponder>>>,
+}
+
+/// What logs show of the request that was answered last.
+#[derive(Debug, Default)]
+pub(crate) struct Noted {
+    /// Where the directive stands that answered.
+    rule: String,
+    /// What the error log calls the request.
+    id: Option<String>,
 }
 
 impl SiteResponder {
@@ -66,7 +74,7 @@ impl SiteResponder {
             files: Files::default(),
             outside: LastLook::default(),
             lines: Lines::new(logs),
-            rule: String::new(),
+            noted: Noted::default(),
             rules: HashMap::new(),
             hits: None,
             tls: None,
@@ -105,7 +113,7 @@ impl Respond for SiteResponder {
         let decision =
             self.site.decide(&request(head, &fields, peer), &self.outside, &mut self.scratch);
         if self.lines.wants_rule() {
-            write_rule(decision.rule, &mut self.rule, &mut self.rules);
+            write_rule(decision.rule, &mut self.noted.rule, &mut self.rules);
         }
         if let (Some(hits), Some(rule)) = (&mut self.hits, &decision.rule) {
             hits.hit(rule);
@@ -113,7 +121,7 @@ impl Respond for SiteResponder {
         if let Some(plan) = proxy::plan(&decision.outcome, head, peer) {
             let forward = Forward::new(&self.proxies(), plan);
             if is_traced {
-                self.log_rewriting(None, peer);
+                self.log_rewriting(None, head, peer);
             }
             return reply.defer(self.put_aside(head, peer, Work::Backend(forward)));
         }
@@ -124,7 +132,7 @@ impl Respond for SiteResponder {
                 Outcome::Redirect { status, location } => Some((status, location.to_vec())),
                 _ => None,
             };
-            self.log_rewriting(redirect, peer);
+            self.log_rewriting(redirect, head, peer);
         }
         if head.content != Content::None {
             let content_bytes_max = self.site.logged(&self.scratch).content_bytes_max();
@@ -180,8 +188,9 @@ impl Respond for SiteResponder {
             .map(|head| self.unwanted(head, peer, answered.status))
             .unwrap_or_default();
         let logged = answered.head.map(|_| self.site.logged(&self.scratch));
-        let rule = if logged.is_some() { &self.rule } else { "" };
-        self.lines.log(&Exchange { answered, peer, logged, rule, unwanted: &unwanted });
+        let rule = if logged.is_some() { &self.noted.rule } else { "" };
+        let id = self.noted.id.as_deref().filter(|_| logged.is_some());
+        self.lines.log(&Exchange { answered, peer, logged, rule, id, unwanted: &unwanted });
     }
 }
 
@@ -196,7 +205,7 @@ impl SiteResponder {
             Rc::new(RefCell::new(ending))
         });
         let ending = Rc::clone(ending);
-        let decided = (self.scratch.suspend(), std::mem::take(&mut self.rule));
+        let decided = (self.scratch.suspend(), std::mem::take(&mut self.noted));
         Box::new(Deferred::new(ending, head, peer, decided, work))
     }
 
@@ -215,12 +224,18 @@ impl SiteResponder {
     }
 
     /// Tells the error log what mod_rewrite has done.
-    fn log_rewriting(&mut self, redirect: Option<(u16, Vec<u8>)>, peer: &Peer) {
+    fn log_rewriting(
+        &mut self,
+        redirect: Option<(u16, Vec<u8>)>,
+        head: &RequestHead<'_>,
+        peer: &Peer,
+    ) {
         let steps = self.scratch.take_trace();
         let logs = self.lines.logs();
         let Some(rewriting) = logs.rewriting() else { return };
         let redirect = redirect.as_ref().map(|(status, location)| (*status, &location[..]));
-        rewriting.write(&steps, redirect, self.site.logged(&self.scratch), peer);
+        let logged = self.site.logged(&self.scratch);
+        self.noted.id = rewriting.write(&steps, redirect, logged, peer, head);
     }
 
     /// The backends.
@@ -232,13 +247,13 @@ impl SiteResponder {
     }
 
     /// Takes a decision up again that was put aside.
-    pub(crate) fn resume(&mut self, suspended: Suspended, rule: &mut String) {
+    pub(crate) fn resume(&mut self, suspended: Suspended, noted: &mut Noted) {
         self.scratch.resume(suspended);
-        std::mem::swap(&mut self.rule, rule);
+        std::mem::swap(&mut self.noted, noted);
     }
 
-    pub(crate) fn suspend(&mut self, rule: &mut String) -> Suspended {
-        std::mem::swap(&mut self.rule, rule);
+    pub(crate) fn suspend(&mut self, noted: &mut Noted) -> Suspended {
+        std::mem::swap(&mut self.noted, noted);
         self.scratch.suspend()
     }
 
@@ -283,7 +298,7 @@ impl SiteResponder {
         let decision =
             decide(&self.site, &request(head, &fields, peer), &self.outside, &mut self.scratch);
         if self.lines.wants_rule() {
-            write_rule(decision.rule, &mut self.rule, &mut self.rules);
+            write_rule(decision.rule, &mut self.noted.rule, &mut self.rules);
         }
         let plan = proxy::plan(&decision.outcome, head, peer);
         if plan.is_none() {
@@ -309,7 +324,7 @@ impl SiteResponder {
         let decision =
             self.site.decide_answered(&request, &self.outside, &mut self.scratch, answer);
         if self.lines.wants_rule() {
-            write_rule(decision.rule, &mut self.rule, &mut self.rules);
+            write_rule(decision.rule, &mut self.noted.rule, &mut self.rules);
         }
         if let Outcome::Passed(status) = decision.outcome {
             for (name, value) in decision.fields.iter() {

@@ -27,7 +27,7 @@ const REQUESTS: [&str; 14] = [
 #[track_caller]
 fn check(configuration: &str, logs: &[&str]) {
     let mut text = format!(
-        "LogLevel info rewrite:trace2\nSetEnvIf Request_URI txt$ text=yes\nRedirect /r http://t/\nRedirect gone /gone\n\
+        "SetEnvIf Request_URI txt$ text=yes\nRedirect /r http://t/\nRedirect gone /gone\n\
          RewriteEngine On\nRewriteRule ^/in$ /a.txt [E=rule:%{{REQUEST_METHOD}}]\n\
          Header set X-Set yes\nHeader always set X-Always yes\n{configuration}"
     );
@@ -89,10 +89,38 @@ fn items_are_those_of_httpd() {
             "\"%{X-Set}o %{X-Always}o %{Location}o %{Content-Range}o %{ETag}o\"",
             "\"%400,404{Host}i %!200,304,302{Host}i %200s\"",
             "\"%k %X %u %^ti\"",
+            "\"%U %R\"",
             "\"%B %b\" env=text",
             "\"%%\\t%{Host}i\\\\ \\q\" env=!text",
         ],
     );
+}
+
+#[test]
+fn requests_in_the_error_log_have_a_number() {
+    let (mut traced, mut numbers) = (0, Vec::new());
+    let servers = Beside::start(
+        &[],
+        "LogLevel warn\n<Location /in>\nLogLevel rewrite:trace1\n</Location>\nRewriteEngine On\n\
+         RewriteRule ^/ -\nCustomLog @ROOT@/log.@LOGS@ \"%U %L\"\n",
+        |_| {},
+    );
+    let requests = ["GET /in HTTP/1.1", "GET /out HTTP/1.1", "GET /in/2 HTTP/1.1"];
+    servers.compare(&requests.map(str::to_owned), |_, _| String::new());
+    for who in ["httpd", "milepost"] {
+        let read = || lines(&servers.root().join(format!("log.{who}")), |_| true);
+        for line in await_lines(read, requests.len()) {
+            let (path, number) = line.split_once(' ').unwrap();
+            assert_eq!(number == "-", path == "/out", "{who}: {line}");
+            if number != "-" {
+                traced += 1;
+                numbers.push(number.to_owned());
+            }
+        }
+    }
+    numbers.sort();
+    numbers.dedup();
+    assert_eq!((traced, numbers.len()), (4, 4));
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod browse;
 mod certificates;
 mod clients;
 mod documented;
+mod error_log;
 mod failures;
 mod help;
 mod http2;

@@ -150,6 +150,7 @@ impl Builder<'_> {
             b"globallog" => self.custom_log(directive, context, true),
             b"transferlog" => self.transfer_log(directive, context),
             b"errorlog" => self.error_log(directive, context),
+            b"errorlogformat" => self.error_log_format(directive, context),
             lower if tls::is_directive(lower) => self.tls_directive(lower, directive, context),
             lower if protocol::is_directive(lower) => {
                 self.protocol_directive(lower, directive, context);

@@ -1,7 +1,7 @@
-//! `CustomLog`, `GlobalLog`, `TransferLog`, `LogFormat`, `ErrorLog` and `LogLevel`.
+//! `CustomLog`, `GlobalLog`, `TransferLog`, `LogFormat`, `ErrorLog`, `ErrorLogFormat` and `LogLevel`.
 //!
 //! Source: httpd 2.4.71 `modules/loggers/mod_log_config.c`, `log_format`, `add_custom_log`,
-//! `set_transfer_log`; `server/core.c`, `set_errorlog`.
+//! `set_transfer_log`; `server/core.c`, `set_errorlog`, `set_errorlog_format`; `server/log.c`, `ap_open_logs`.
 
 use std::sync::Arc;
 
@@ -11,8 +11,39 @@ use super::report::{Finding, show};
 use super::{Builder, Context, Directive};
 use crate::expr::Condition;
 use crate::log::{
-    FormatChoice, LogCondition, LogDraft, LogExpression, LogFormat, LogTarget, NamedFormat,
+    ErrorFormat, ErrorWhat, FormatChoice, LogCondition, LogDraft, LogExpression, LogFormat,
+    LogTarget, Missing, NamedFormat, Syslog, rewrite_level,
 };
+
+/// The facilities of syslog and their numbers.
+///
+/// Source: RFC 5424 section 6.2.1; glibc `syslog.h`, `facilitynames`.
+const FACILITIES: &[(&str, u8)] = &[
+    ("auth", 4),
+    ("authpriv", 10),
+    ("cron", 9),
+    ("daemon", 3),
+    ("ftp", 11),
+    ("kern", 0),
+    ("lpr", 6),
+    ("mail", 2),
+    ("news", 7),
+    ("security", 4),
+    ("syslog", 5),
+    ("user", 1),
+    ("uucp", 8),
+    ("local0", 16),
+    ("local1", 17),
+    ("local2", 18),
+    ("local3", 19),
+    ("local4", 20),
+    ("local5", 21),
+    ("local6", 22),
+    ("local7", LOCAL7),
+];
+
+/// The facility where none is said.
+const LOCAL7: u8 = 23;
 
 impl Builder<'_> {
     pub(super) fn log_format(&mut self, directive: &Directive<'_>, context: &Context<'_>) {
@@ -94,25 +125,96 @@ impl Builder<'_> {
         if !self.server_only(directive, context) {
             return;
         }
-        let Some(words) = self.words(directive, 1, 2, "ErrorLog file|\"|program\"") else { return };
-        if words[0].text.starts_with(b"syslog") {
-            let finding = Finding::warning("errors are not sent to syslog but to stderr");
-            return self.report_at(directive, words[0].at, words[0].len, finding);
-        }
+        let usage = "ErrorLog file|\"|program\"|syslog[:facility[:tag]]";
+        let Some(words) = self.words(directive, 1, 1, usage) else { return };
+        let target = match words[0].text.strip_prefix(b"syslog") {
+            Some(rest) if rest.is_empty() || rest[0] == b':' => {
+                Some(LogTarget::Syslog(self.syslog(directive, &words[0], rest)))
+            }
+            _ => self.log_target(directive, &words[0]),
+        };
         if context.server == 0 {
-            self.settings.logs.error = self.log_target(directive, &words[0]);
+            self.settings.logs.error = target;
         }
     }
 
-    /// Notes levels; false in a section, where they have no effect here.
+    /// `:facility:tag`, both of which may be missing.
+    fn syslog(&mut self, directive: &Directive<'_>, word: &Word<'_>, rest: &[u8]) -> Syslog {
+        let mut parts = rest.splitn(3, |&byte| byte == b':').skip(1);
+        let name = parts.next().unwrap_or_default().to_ascii_lowercase();
+        let tag = parts.next().unwrap_or_default();
+        let known = FACILITIES.iter().find(|(known, _)| known.as_bytes() == name);
+        if known.is_none() && !name.is_empty() {
+            let message = format!("{} is no facility of syslog, so this is `local7`", show(&name));
+            self.report_at(directive, word.at, word.len, Finding::warning(message));
+        }
+        let tag = if tag.is_empty() { "milepost".into() } else { String::from_utf8_lossy(tag) };
+        Syslog { facility: known.map_or(LOCAL7, |(_, number)| *number), tag: tag.into_owned() }
+    }
+
+    /// The main server's holds for all, as its `ErrorLog` does.
+    pub(super) fn error_log_format(&mut self, directive: &Directive<'_>, context: &Context<'_>) {
+        if !self.server_only(directive, context) {
+            return;
+        }
+        let usage = "ErrorLogFormat [request|connection] \"format\"";
+        let Some(words) = self.words(directive, 1, 2, usage) else { return };
+        let (kind, word) = match &words[..] {
+            [kind, word] => (Some(kind), word),
+            [word, ..] => (None, word),
+            [] => return,
+        };
+        let format = match ErrorFormat::parse(&word.text) {
+            Ok(format) => Arc::new(format),
+            Err(error) => {
+                let finding = Finding::error(error.to_string());
+                return self.report_at(directive, word.at, word.len, finding);
+            }
+        };
+        let has_message = format.items.iter().any(|item| item.what == ErrorWhat::Message);
+        let wants_all = format.items.iter().any(|item| item.missing == Missing::Line);
+        let wrong = match (kind, has_message) {
+            (None, false) => Some("the error log format has no message, which is `%M`"),
+            (None, true) if wants_all => Some("`%+` is for formats of requests and connections"),
+            (Some(_), true) => Some("a request or connection has no message `%M`"),
+            _ => None,
+        };
+        if let Some(wrong) = wrong {
+            return self.report_at(directive, word.at, word.len, Finding::error(wrong));
+        }
+        let logs = &mut self.settings.logs;
+        match kind.map(|kind| kind.text.to_ascii_lowercase()).as_deref() {
+            _ if context.server != 0 => {}
+            None => logs.error_format = format,
+            Some(b"request") => logs.error_request_formats.push(format),
+            Some(b"connection") => {
+                let finding = Finding::note("no lines are written once for a connection");
+                self.report(directive, finding);
+            }
+            Some(_) => {
+                let finding = Finding::error("the first of two words is `request` or `connection`");
+                self.report(directive, finding.hint(format!("write `{usage}`")));
+            }
+        }
+    }
+
+    /// Notes levels.
     pub(super) fn log_level(
         &mut self,
         directive: &Directive<'_>,
         lower: &[u8],
-        context: &Context<'_>,
+        context: &mut Context<'_>,
     ) -> bool {
-        if lower != b"loglevel" || !context.scope.is_server() {
+        if lower != b"loglevel" {
             return false;
+        }
+        if !context.scope.is_server() {
+            let words: Vec<_> = Words::new(directive.args).collect();
+            if let Some(level) = rewrite_level(words.iter().map(|word| &*word.text)) {
+                context.dir.config.rewrite_level = Some(level);
+                self.settings.logs.levels.set_in_section(level);
+            }
+            return true;
         }
         for word in Words::new(directive.args) {
             self.settings.logs.levels.set(context.server, &word.text);

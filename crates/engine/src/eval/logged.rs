@@ -1,6 +1,8 @@
 //! What a log line shows of the request that was decided last.
 
 use super::Scratch;
+use super::handler::handler;
+use crate::outside::FileKind;
 use crate::site::Site;
 
 /// The last decision that a scratch was used for, as its log shows it.
@@ -54,6 +56,19 @@ impl<'s> Logged<'s> {
     /// The name of the file, or what stood in its place.
     pub fn file(&self) -> &'s [u8] {
         &self.scratch.hop.filename
+    }
+
+    /// The handler that answered; `None` for a file that is sent as it is, and for a redirect.
+    pub fn handler(&self) -> Option<&'s [u8]> {
+        let hop = &self.scratch.hop;
+        if hop.proxied {
+            return Some(b"proxy-server");
+        }
+        let config = hop.config.as_deref();
+        let config = config.unwrap_or(&self.site.program().servers[self.server].base);
+        let named = config.mime.as_deref().and_then(|mime| handler(mime, hop));
+        let is_directory = hop.kind == Some(FileKind::Directory);
+        named.or(is_directory.then_some(b"httpd/unix-directory"))
     }
 
     /// `LimitRequestBody`: the most bytes of content that the request may have; `None` for no limit.

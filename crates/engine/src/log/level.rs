@@ -4,7 +4,11 @@
 
 /// The levels that servers have asked for: 1 to 8 for `trace1` to `trace8`, 0 for those before.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct LogLevels(Vec<Said>);
+pub(crate) struct LogLevels {
+    said: Vec<Said>,
+    /// Whether a section asks for a trace.
+    section_traces: bool,
+}
 
 /// What one directive says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,27 +30,24 @@ enum Module {
 impl LogLevels {
     /// Notes one word of the directive, `warn` or `rewrite:trace3`.
     pub(crate) fn set(&mut self, server: usize, word: &[u8]) {
-        let lower = word.to_ascii_lowercase();
-        let (module, level) = match memchr::memchr(b':', &lower) {
-            None => (None, &lower[..]),
-            Some(at) => (Some(module(&lower[..at])), &lower[at + 1..]),
-        };
-        let trace = match level.strip_prefix(b"trace") {
-            Some(&[digit @ b'1'..=b'8']) => digit - b'0',
-            _ => 0,
-        };
+        let (module, trace) = parse(word);
         if module.is_none() {
             // A level for all takes the place of those for one.
-            self.0.retain(|said| said.server != server);
+            self.said.retain(|said| said.server != server);
         }
-        self.0.push(Said { server, module, trace });
+        self.said.push(Said { server, module, trace });
+    }
+
+    /// Notes that a section asks for so much of mod_rewrite.
+    pub(crate) fn set_in_section(&mut self, trace: u8) {
+        self.section_traces |= trace > 0;
     }
 
     /// How much of mod_rewrite a server logs, 0 for nothing; without a `LogLevel` as the main server.
     pub(crate) fn rewrite(&self, server: usize) -> u8 {
         let find = |server, module| {
             let wanted = |said: &&Said| said.server == server && said.module == module;
-            self.0.iter().rev().find(wanted).map(|said| said.trace)
+            self.said.iter().rev().find(wanted).map(|said| said.trace)
         };
         let of = |server| find(server, Some(Module::Rewrite)).or_else(|| find(server, None));
         of(server).or_else(|| of(0)).unwrap_or(0)
@@ -54,8 +55,36 @@ impl LogLevels {
 
     /// Whether any server logs anything of mod_rewrite.
     pub(crate) fn any_rewrite(&self) -> bool {
-        self.0.iter().any(|said| said.trace > 0 && said.module != Some(Module::Other))
+        let traces = |said: &Said| said.trace > 0 && said.module != Some(Module::Other);
+        self.section_traces || self.said.iter().any(traces)
     }
+}
+
+/// What the words of a `LogLevel` in a section say about mod_rewrite, if anything.
+pub(crate) fn rewrite_level<'w>(words: impl Iterator<Item = &'w [u8]>) -> Option<u8> {
+    let mut levels = [None; 2];
+    for (module, trace) in words.map(parse) {
+        match module {
+            None => levels = [None, Some(trace)],
+            Some(Module::Rewrite) => levels[0] = Some(trace),
+            Some(Module::Other) => {}
+        }
+    }
+    levels[0].or(levels[1])
+}
+
+/// Takes one word apart: whose level, and how much of a trace.
+fn parse(word: &[u8]) -> (Option<Module>, u8) {
+    let lower = word.to_ascii_lowercase();
+    let (module, level) = match memchr::memchr(b':', &lower) {
+        None => (None, &lower[..]),
+        Some(at) => (Some(module(&lower[..at])), &lower[at + 1..]),
+    };
+    let trace = match level.strip_prefix(b"trace") {
+        Some(&[digit @ b'1'..=b'8']) => digit - b'0',
+        _ => 0,
+    };
+    (module, trace)
 }
 
 /// A module by any of its names.

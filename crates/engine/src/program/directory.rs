@@ -38,6 +38,8 @@ pub(crate) struct DirConfig {
     pub(crate) allow_override: Option<Arc<Override>>,
     /// `UseCanonicalName`, `UseCanonicalPhysicalPort`
     pub(crate) naming: Naming,
+    /// `LogLevel`, as far as it is about mod_rewrite.
+    pub(crate) rewrite_level: Option<u8>,
     /// `AcceptPathInfo`
     pub(crate) path_info: Option<bool>,
     /// `SetEnvIf` and its relatives.
@@ -215,6 +217,7 @@ impl DirConfig {
             self.allow_override.clone_from(&over.allow_override);
         }
         self.naming.merge(over.naming);
+        self.rewrite_level = over.rewrite_level.or(self.rewrite_level);
         self.path_info = over.path_info.or(self.path_info);
         self.env_if.extend(over.env_if.iter().cloned());
         if let Some(env) = &over.env {

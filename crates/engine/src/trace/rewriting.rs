@@ -17,6 +17,8 @@ use super::{Directive, Event, Step};
 pub struct RewriteNote {
     /// 1 to 8, for `trace1` to `trace8`.
     pub level: u8,
+    /// The most that sections ask for; `None`: as the server.
+    pub level_max: Option<u8>,
     /// What happened. Holds what the client has sent, as it was sent.
     pub text: Vec<u8>,
     /// File and line of the directive that it is about.
@@ -27,20 +29,26 @@ pub struct RewriteNote {
 #[must_use]
 pub fn rewrite_notes(steps: &[Step], redirect: Option<(u16, &[u8])>) -> Vec<RewriteNote> {
     let mut notes = Vec::new();
+    let mut run: Option<Run<'_>> = None;
     let mut path: &[u8] = b"";
     let mut prefix = Vec::new();
     let mut input: &[u8] = b"";
     for step in steps {
+        if matches!(step.event, Event::Rules { .. } | Event::File { .. }) {
+            notes.extend(run.take().and_then(|run| run.end(&prefix)));
+        }
         let (level, parts): (u8, Vec<&[u8]>) = match &step.event {
             Event::Path { path: normal, .. } => {
                 path = normal;
                 continue;
             }
             Event::Rules { of, .. } if of.starts_with('/') => {
+                run = Some(Run { input: path, output: None, level_max: step.rewrite_level });
                 prefix = [b"[perdir ", of.as_bytes(), b"] "].concat();
                 continue;
             }
             Event::Rules { .. } => {
+                run = Some(Run { input: path, output: None, level_max: step.rewrite_level });
                 prefix.clear();
                 (2, vec![b"init rewrite engine with requested uri ", path])
             }
@@ -54,24 +62,60 @@ pub fn rewrite_notes(steps: &[Step], redirect: Option<(u16, &[u8])>) -> Vec<Rewr
                 let end: &[u8] = if *holds { b"' => matched" } else { b"' => not-matched" };
                 (4, vec![b"RewriteCond: input='", tested, b"' pattern='", pattern, end])
             }
-            Event::Rewritten { to, .. } => (2, vec![b"rewrite '", input, b"' -> '", to, b"'"]),
+            Event::Rewritten { to, .. } => {
+                run.iter_mut().for_each(|run| run.output = Some(to));
+                (2, vec![b"rewrite '", input, b"' -> '", to, b"'"])
+            }
             Event::InternalRedirect { target } => {
+                run = None;
                 (1, vec![b"internal redirect with ", target, b" [INTERNAL REDIRECT]"])
             }
-            Event::Proxied { url } => (1, vec![b"go-ahead with proxy request ", url, b" [OK]"]),
-            Event::Server { .. } | Event::File { .. } | Event::Subrequest { .. } => continue,
+            Event::Proxied { url } => {
+                run = None;
+                (1, vec![b"go-ahead with proxy request ", url, b" [OK]"])
+            }
+            Event::File { path: file, .. } => {
+                path = file;
+                continue;
+            }
+            Event::Server { .. } | Event::Subrequest { .. } => continue,
         };
         let text = [&prefix[..], &parts.concat()].concat();
-        notes.push(RewriteNote { level, text, place: place(step.directive.as_ref()) });
+        let level_max = step.rewrite_level;
+        notes.push(RewriteNote { level, level_max, text, place: place(step.directive.as_ref()) });
     }
     let rule = steps.iter().rev().find_map(|step| step.directive.as_ref());
     let is_rewritten = rule.is_some_and(|rule| is_named(rule, "RewriteRule"));
     if let Some((status, location)) = redirect.filter(|_| is_rewritten) {
         let end = format!(" [REDIRECT/{status}]");
         let text = [&prefix[..], b"redirect to ", location, end.as_bytes()].concat();
-        notes.push(RewriteNote { level: 1, text, place: place(rule) });
+        let level_max = steps.last().and_then(|step| step.rewrite_level);
+        notes.push(RewriteNote { level: 1, level_max, text, place: place(rule) });
+    } else {
+        notes.extend(run.and_then(|run| run.end(&prefix)));
     }
     notes
+}
+
+/// The rules of a server or of a directory, under way.
+struct Run<'s> {
+    /// What they began with, and have made of it.
+    input: &'s [u8],
+    output: Option<&'s [u8]>,
+    level_max: Option<u8>,
+}
+
+impl Run<'_> {
+    /// What is said at their end, if they have not ended in something else.
+    fn end(self, prefix: &[u8]) -> Option<RewriteNote> {
+        let text = match self.output {
+            None => [prefix, b"pass through ", self.input].concat(),
+            // A directory's rules end in an internal redirect, of which a step tells.
+            Some(_) if !prefix.is_empty() => return None,
+            Some(output) => [b"go-ahead with ", output, b" [OK]"].concat(),
+        };
+        Some(RewriteNote { level: 1, level_max: self.level_max, text, place: None })
+    }
 }
 
 fn place(directive: Option<&Directive>) -> Option<(PathBuf, u32)> {
@@ -99,7 +143,8 @@ mod tests {
 
     fn step(text: &str, event: Event) -> Step {
         let directive = Directive { file: "a.conf".into(), line: 7, text: text.to_owned() };
-        Step { depth: 0, directive: Some(directive).filter(|it| !it.text.is_empty()), event }
+        let directive = Some(directive).filter(|it| !it.text.is_empty());
+        Step { depth: 0, directive, event, rewrite_level: None }
     }
 
     #[test]

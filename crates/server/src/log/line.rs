@@ -68,6 +68,8 @@ pub(crate) struct Exchange<'a> {
     pub(crate) logged: Option<Logged<'a>>,
     /// File and line of the directive that answered.
     pub(crate) rule: &'a str,
+    /// What the error log calls the request, if it has anything of it.
+    pub(crate) id: Option<&'a str>,
     /// For each log with an expression, whether it does not hold.
     pub(crate) unwanted: &'a [bool],
 }
@@ -112,7 +114,7 @@ impl<'w> Writer<'w> {
     }
 
     fn item(&mut self, what: &LogWhat) {
-        let Exchange { answered, peer, logged, rule, .. } = self.exchange;
+        let Exchange { answered, peer, logged, rule, id, .. } = self.exchange;
         let head = answered.head;
         match what {
             LogWhat::Text(text) => self.out.extend_from_slice(text),
@@ -201,6 +203,8 @@ impl<'w> Writer<'w> {
                 let name = logged.and_then(|logged| logged.requested_name());
                 self.name(name);
             }
+            LogWhat::RequestId => self.text(*id),
+            LogWhat::Handler => self.client(logged.and_then(|logged| logged.handler())),
             LogWhat::Connection => self.out.push(if answered.goes_on { b'+' } else { b'-' }),
             LogWhat::Json => super::json::write(self.exchange, self.out),
             LogWhat::Nothing => self.out.push(b'-'),
@@ -311,7 +315,7 @@ pub(super) fn response_field<'h>(head: &'h [u8], name: &[u8]) -> Option<&'h [u8]
 }
 
 /// Appends bytes so that they stay on one line and within their quotes.
-pub(super) fn escape(out: &mut Vec<u8>, value: &[u8]) {
+pub(crate) fn escape(out: &mut Vec<u8>, value: &[u8]) {
     for &byte in value {
         match byte {
             b'"' | b'\\' => out.extend([b'\\', byte]),

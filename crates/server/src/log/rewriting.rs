@@ -2,15 +2,18 @@
 //!
 //! The lines go the way of all logs: no request waits for them.
 
-use std::io::Write;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use milepost_engine::{LogSettings, Logged, Step, rewrite_notes};
+use milepost_http::request::RequestHead;
 
-use super::line::escape;
 use super::sink::Sink;
-use crate::error_log::begin_line;
+use crate::error_log::{About, Message, Severity, write_line};
 use crate::respond::Peer;
+
+/// Counts the requests that the error log has named.
+static NAMED: AtomicU64 = AtomicU64::new(0);
 
 /// The error log, as far as it is about mod_rewrite.
 #[derive(Debug)]
@@ -24,32 +27,40 @@ impl Rewriting {
         Rewriting { settings, sink }
     }
 
-    /// Writes the steps of one request; `redirect` is its answer, if it is one.
+    /// Writes the steps of one request; `redirect` is its answer, if it is one. Returns what the lines call
+    /// the request, if there are any.
     pub(crate) fn write(
         &self,
         steps: &[Step],
         redirect: Option<(u16, &[u8])>,
         logged: Logged<'_>,
         peer: &Peer,
-    ) {
-        let most = self.settings.rewrite_level(logged.server());
-        let notes = rewrite_notes(steps, redirect);
-        for note in notes.iter().filter(|note| note.level <= most) {
-            let level = format!("[rewrite:trace{}] ", note.level);
-            let mut line = begin_line(&level).into_bytes();
-            // Writing to memory does not fail.
-            let _ = write!(line, "[client {}] ", peer.remote);
-            if let Some(name) = logged.requested_name() {
-                line.push(b'[');
-                escape(&mut line, name);
-                line.extend_from_slice(b"] ");
-            }
-            escape(&mut line, &note.text);
-            if let Some((file, number)) = &note.place {
-                let _ = write!(line, " ({}:{number})", file.display());
-            }
-            line.push(b'\n');
-            self.sink.push(&line);
+        head: &RequestHead<'_>,
+    ) -> Option<String> {
+        let of_server = self.settings.rewrite_level(logged.server());
+        let mut notes = rewrite_notes(steps, redirect);
+        notes.retain(|note| note.level <= note.level_max.unwrap_or(of_server));
+        if notes.is_empty() {
+            return None;
         }
+        let number = NAMED.fetch_add(1, Ordering::Relaxed);
+        let id = format!("{:x}-{number:x}", std::process::id());
+        let about = Some(About { peer, logged, head, id: &id });
+        let messages = notes.iter().map(|note| Message {
+            module: "rewrite",
+            severity: Severity::trace(note.level),
+            text: &note.text,
+            place: note.place.as_ref().map(|(file, line)| (&**file, *line)),
+        });
+        let mut line = Vec::new();
+        for format in &self.settings.error_request_formats {
+            write_line(format, &Message::none(), about, &mut line);
+        }
+        for message in messages {
+            write_line(&self.settings.error_format, &message, about, &mut line);
+            self.sink.push(&line);
+            line.clear();
+        }
+        Some(id)
     }
 }

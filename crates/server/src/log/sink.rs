@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use milepost_engine::LogTarget;
 
+use crate::error_log::{Severity, write_lines};
 use crate::limits::LOG_WAITING_BYTES_MAX;
 
 /// Tells the writer that there is something to write. Rung once for all lines of one pause.
@@ -115,7 +116,7 @@ impl Destination {
             LogTarget::File(path) => {
                 File::options().append(true).create(true).open(path).map(Destination::File)
             }
-            LogTarget::Errors => Ok(Destination::Errors),
+            LogTarget::Errors | LogTarget::Syslog(_) => Ok(Destination::Errors),
             LogTarget::Program(program) => {
                 let mut command = Command::new("/bin/sh");
                 command.arg("-c").arg(format!("exec {program}")).stdin(Stdio::piped());
@@ -132,7 +133,8 @@ impl Destination {
         }
         match self {
             Destination::File(file) => file.write_all(lines),
-            Destination::Errors => io::stderr().write_all(lines),
+            // Nothing else is written this way but traces.
+            Destination::Errors => write_lines(lines, Severity::DEBUG),
             Destination::Program { input: Some(input), .. } => match input.write_all(lines) {
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
                     *self = Destination::open(target)?;

@@ -111,10 +111,9 @@ impl Reloading {
     }
 }
 
-/// Opens the file or program that `ErrorLog` names.
+/// Opens what `ErrorLog` names.
 pub(super) fn open_error_log(site: &Site) -> anyhow::Result<Option<ErrorLog>> {
-    let target = site.settings().logs.error.as_ref();
-    target.map(ErrorLog::open).transpose().context("cannot write the error log")
+    ErrorLog::open(&site.settings().logs).context("cannot write the error log")
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
