@@ -57,7 +57,7 @@ pub(crate) use modules::Modules;
 pub(crate) use proxy_worker::{after_scheme, balancer_name, begins};
 
 /// What to load.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct LoadOptions {
     /// `ServerRoot` unless the configuration names one (`-d`).
     pub server_root: PathBuf,

@@ -9,78 +9,99 @@ use crate::tls::{TlsBackend, TlsFault, TlsServer};
 
 /// The world outside, as the engine needs it. The server implements it over the file system; tests
 /// over a table.
+///
+/// What an implementation leaves out is as in the world [below](Outside::below) it; with none below there
+/// are no files, no environment, no programs and no databases.
 pub trait Outside {
+    /// The world that answers what this one does not.
+    fn below(&self) -> Option<&dyn Outside> {
+        None
+    }
+
     /// Reads a whole file: a configuration or a map.
     ///
     /// # Errors
     /// As the file system reports them.
-    fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        self.below().map_or_else(|| Err(io::ErrorKind::NotFound.into()), |it| it.read(path))
+    }
 
     /// Lists the entries of a directory by name, unsorted, for `Include` with wildcards.
     ///
     /// # Errors
     /// As the file system reports them.
-    fn list(&self, directory: &Path) -> io::Result<Vec<PathBuf>>;
+    fn list(&self, directory: &Path) -> io::Result<Vec<PathBuf>> {
+        self.below().map_or_else(|| Ok(Vec::new()), |it| it.list(directory))
+    }
 
     /// Tells which version of a regular file stands at `path`; `None` if there is none.
     ///
     /// # Errors
     /// When something is there that may not be looked at.
-    fn stamp(&self, path: &Path) -> io::Result<Option<Stamp>>;
+    fn stamp(&self, path: &Path) -> io::Result<Option<Stamp>> {
+        self.below().map_or(Ok(None), |it| it.stamp(path))
+    }
 
     /// Takes what is wrong with a file that a request met: a `.htaccess`, after which the request ends
     /// in a 500, or a map that has changed, in which the request finds nothing.
-    fn report(&self, diagnostics: &[Diagnostic]);
+    fn report(&self, diagnostics: &[Diagnostic]) {
+        if let Some(it) = self.below() {
+            it.report(diagnostics);
+        }
+    }
 
     /// Tells what stands at `path`, following symbolic links.
-    fn kind(&self, path: &Path) -> FileKind;
+    fn kind(&self, path: &Path) -> FileKind {
+        self.below().map_or(FileKind::Missing, |it| it.kind(path))
+    }
 
-    /// Tells what stands at `path` itself, without following a last symbolic link.
-    fn kind_of_link(&self, path: &Path) -> FileKind;
+    /// Tells what stands at `path` itself, without following a last symbolic link. With no world below it
+    /// there are no links.
+    fn kind_of_link(&self, path: &Path) -> FileKind {
+        self.below().map_or_else(|| self.kind(path), |it| it.kind_of_link(path))
+    }
 
     /// Tells who owns the symbolic link at `path` and who owns what it leads to. Without an answer the
     /// link is not followed where the owners must be the same.
-    fn owners(&self, _path: &Path) -> Option<(u32, u32)> {
-        None
+    fn owners(&self, path: &Path) -> Option<(u32, u32)> {
+        self.below()?.owners(path)
     }
 
     /// Whether this process may execute the file.
-    fn is_executable(&self, path: &Path) -> bool;
+    fn is_executable(&self, path: &Path) -> bool {
+        self.below().is_some_and(|it| it.is_executable(path))
+    }
 
     /// Returns a number that nobody can guess, for `rnd:` maps.
     fn random(&self) -> u64;
 
     /// Asks the program of a `prg:` map, by its number in [`crate::Site::map_programs`], for the value
     /// of `key`, and appends it to `value`. False if the program says that there is none, or if it
-    /// cannot be asked. Without an implementation there are no programs.
+    /// cannot be asked.
     fn ask_program(&self, program: usize, key: &[u8], value: &mut Vec<u8>) -> bool {
-        let _ = (program, key, value);
-        false
+        self.below().is_some_and(|it| it.ask_program(program, key, value))
     }
 
     /// Asks a database for the value of `key`: the first column of a row that `sql` selects, any one
-    /// if there are several. Its `%s` stands for the key. Without an implementation there are no
-    /// databases.
+    /// if there are several. Its `%s` stands for the key.
     fn query(&self, database: &Database, sql: &str, key: &[u8]) -> Option<Vec<u8>> {
-        let _ = (database, sql, key);
-        None
+        self.below()?.query(database, sql, key)
     }
 
-    /// Tells what is wrong with the certificates and keys of a server that speaks TLS. Without an
-    /// implementation nothing is looked at.
+    /// Tells what is wrong with the certificates and keys of a server that speaks TLS.
     fn examine_tls(&self, server: &TlsServer) -> Vec<TlsFault> {
-        let _ = server;
-        Vec::new()
+        self.below().map_or_else(Vec::new, |it| it.examine_tls(server))
     }
 
     /// The same for TLS to backends.
     fn examine_backend_tls(&self, backend: &TlsBackend) -> Vec<TlsFault> {
-        let _ = backend;
-        Vec::new()
+        self.below().map_or_else(Vec::new, |it| it.examine_backend_tls(backend))
     }
 
     /// Returns a variable of the process environment.
-    fn environment(&self, name: &str) -> Option<String>;
+    fn environment(&self, name: &str) -> Option<String> {
+        self.below()?.environment(name)
+    }
 
     /// Returns the time as seconds since the epoch, and the offset of local time from UTC in seconds.
     fn now(&self) -> (i64, i32);

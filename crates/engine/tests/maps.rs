@@ -5,9 +5,9 @@ mod support;
 use std::cell::Cell;
 use std::fmt::Write;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use milepost_engine::{Database, Diagnostic, FileKind, Lookup, Outside, Scratch, Severity, Stamp};
+use milepost_engine::{Database, Lookup, Outside, Scratch, Severity, Stamp};
 
 use support::{Table, ask, load};
 
@@ -131,33 +131,13 @@ struct Counting {
 }
 
 impl Outside for Counting {
-    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        self.table.read(path)
-    }
-
-    fn list(&self, directory: &Path) -> io::Result<Vec<PathBuf>> {
-        self.table.list(directory)
+    fn below(&self) -> Option<&dyn Outside> {
+        Some(&self.table)
     }
 
     fn stamp(&self, path: &Path) -> io::Result<Option<Stamp>> {
         self.looks.set(self.looks.get() + 1);
         self.table.stamp(path)
-    }
-
-    fn report(&self, diagnostics: &[Diagnostic]) {
-        self.table.report(diagnostics);
-    }
-
-    fn kind(&self, path: &Path) -> FileKind {
-        self.table.kind(path)
-    }
-
-    fn kind_of_link(&self, path: &Path) -> FileKind {
-        self.table.kind_of_link(path)
-    }
-
-    fn is_executable(&self, path: &Path) -> bool {
-        self.table.is_executable(path)
     }
 
     fn random(&self) -> u64 {
@@ -172,10 +152,6 @@ impl Outside for Counting {
             b"empty" => Some(Vec::new()),
             key => Some([key, b".1"].concat()),
         }
-    }
-
-    fn environment(&self, name: &str) -> Option<String> {
-        self.table.environment(name)
     }
 
     fn now(&self) -> (i64, i32) {

@@ -130,20 +130,8 @@ impl LastLook {
 }
 
 impl Outside for LastLook {
-    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        FileSystem.read(path)
-    }
-
-    fn list(&self, directory: &Path) -> io::Result<Vec<PathBuf>> {
-        FileSystem.list(directory)
-    }
-
-    fn stamp(&self, path: &Path) -> io::Result<Option<Stamp>> {
-        FileSystem.stamp(path)
-    }
-
-    fn report(&self, diagnostics: &[Diagnostic]) {
-        FileSystem.report(diagnostics);
+    fn below(&self) -> Option<&dyn Outside> {
+        Some(&FileSystem)
     }
 
     fn kind(&self, path: &Path) -> FileKind {
@@ -159,18 +147,6 @@ impl Outside for LastLook {
         kind
     }
 
-    fn kind_of_link(&self, path: &Path) -> FileKind {
-        FileSystem.kind_of_link(path)
-    }
-
-    fn owners(&self, path: &Path) -> Option<(u32, u32)> {
-        FileSystem.owners(path)
-    }
-
-    fn is_executable(&self, path: &Path) -> bool {
-        FileSystem.is_executable(path)
-    }
-
     fn random(&self) -> u64 {
         FileSystem.random()
     }
@@ -181,10 +157,6 @@ impl Outside for LastLook {
 
     fn query(&self, database: &Database, sql: &str, key: &[u8]) -> Option<Vec<u8>> {
         self.helpers.query(database, sql, key)
-    }
-
-    fn environment(&self, name: &str) -> Option<String> {
-        FileSystem.environment(name)
     }
 
     fn now(&self) -> (i64, i32) {

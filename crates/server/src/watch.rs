@@ -12,10 +12,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use milepost_engine::{
-    Diagnostic, FileKind, LoadOptions, Loaded, Outside, Site, Stamp, TlsBackend, TlsFault,
-    TlsServer,
-};
+use milepost_engine::{LoadOptions, Loaded, Outside, Site, TlsBackend, TlsFault, TlsServer};
 
 use crate::outside::FileSystem;
 
@@ -74,6 +71,10 @@ impl Noting {
 }
 
 impl Outside for Noting {
+    fn below(&self) -> Option<&dyn Outside> {
+        Some(&FileSystem)
+    }
+
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         self.note(path);
         FileSystem.read(path)
@@ -82,30 +83,6 @@ impl Outside for Noting {
     fn list(&self, directory: &Path) -> io::Result<Vec<PathBuf>> {
         self.note(directory);
         FileSystem.list(directory)
-    }
-
-    fn stamp(&self, path: &Path) -> io::Result<Option<Stamp>> {
-        FileSystem.stamp(path)
-    }
-
-    fn report(&self, diagnostics: &[Diagnostic]) {
-        FileSystem.report(diagnostics);
-    }
-
-    fn kind(&self, path: &Path) -> FileKind {
-        FileSystem.kind(path)
-    }
-
-    fn kind_of_link(&self, path: &Path) -> FileKind {
-        FileSystem.kind_of_link(path)
-    }
-
-    fn owners(&self, path: &Path) -> Option<(u32, u32)> {
-        FileSystem.owners(path)
-    }
-
-    fn is_executable(&self, path: &Path) -> bool {
-        FileSystem.is_executable(path)
     }
 
     fn random(&self) -> u64 {
@@ -122,10 +99,6 @@ impl Outside for Noting {
         FileSystem.examine_backend_tls(backend)
     }
 
-    fn environment(&self, name: &str) -> Option<String> {
-        FileSystem.environment(name)
-    }
-
     fn now(&self) -> (i64, i32) {
         FileSystem.now()
     }
@@ -133,7 +106,6 @@ impl Outside for Noting {
 
 #[cfg(test)]
 mod tests {
-    use milepost_engine::Lookup;
 
     use super::*;
 
@@ -148,10 +120,7 @@ mod tests {
         let options = LoadOptions {
             server_root: root.to_owned(),
             file: Some("main.conf".into()),
-            defines: vec![],
-            before: vec![],
-            after: vec![],
-            lookup: Lookup::Index,
+            ..LoadOptions::default()
         };
         let (loaded, mut watched) = Watched::load(&options);
         assert!(loaded.site.is_some());

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use milepost_engine::{Listen, LoadOptions, Lookup, Settings, Site};
+use milepost_engine::{Listen, LoadOptions, Settings, Site};
 use milepost_server::{FileSystem, Logs, Running, Server, SiteResponder};
 use tempfile::TempDir;
 
@@ -167,10 +167,7 @@ impl Logging {
         let options = LoadOptions {
             server_root: directory.path().to_owned(),
             file: Some(PathBuf::from("httpd.conf")),
-            defines: Vec::new(),
-            before: Vec::new(),
-            after: Vec::new(),
-            lookup: Lookup::Index,
+            ..LoadOptions::default()
         };
         let loaded = Site::load(&options, &FileSystem);
         let site = Arc::new(loaded.site.unwrap_or_else(|| panic!("{:?}", loaded.diagnostics)));

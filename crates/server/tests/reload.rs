@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use milepost_engine::{Listen, LoadOptions, Lookup, Settings, Site};
+use milepost_engine::{Listen, LoadOptions, Settings, Site};
 use milepost_server::{FileSystem, Reloader, Running, Server, SiteResponder};
 
 const RELOADS: u64 = 300;
@@ -140,14 +140,7 @@ fn site(number: u64) -> Arc<Site> {
         1 => format!("RedirectMatch 301 ^/a$ http://b.example/{number}"),
         _ => format!("RewriteEngine On\nRewriteRule ^/a$ http://b.example/{number} [R=301,L]"),
     });
-    let options = LoadOptions {
-        server_root: PathBuf::from("/"),
-        file: None,
-        defines: Vec::new(),
-        before: Vec::new(),
-        after,
-        lookup: Lookup::Index,
-    };
+    let options = LoadOptions { server_root: PathBuf::from("/"), after, ..LoadOptions::default() };
     let loaded = Site::load(&options, &FileSystem);
     Arc::new(loaded.site.unwrap_or_else(|| panic!("{:?}", loaded.diagnostics)))
 }

@@ -7,7 +7,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
-use milepost_engine::{Listen, LoadOptions, Lookup, Site};
+use milepost_engine::{Listen, LoadOptions, Site};
 use milepost_server::{FileSystem, Running, Server, SiteResponder};
 use tempfile::TempDir;
 
@@ -136,10 +136,7 @@ impl TestSite {
         let options = LoadOptions {
             server_root: root.to_owned(),
             file: Some("httpd.conf".into()),
-            defines: Vec::new(),
-            before: Vec::new(),
-            after: Vec::new(),
-            lookup: Lookup::Index,
+            ..LoadOptions::default()
         };
         let loaded = Site::load(&options, &FileSystem);
         let site = Arc::new(loaded.site.unwrap_or_else(|| panic!("{:?}", loaded.diagnostics)));

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use milepost_engine::{Listen, LoadOptions, Lookup, Site};
+use milepost_engine::{Listen, LoadOptions, Site};
 use milepost_server::{FileSystem, Logs, Running, Server, SiteResponder};
 
 use crate::directory::Directory;
@@ -139,10 +139,7 @@ fn serve(root: &Path, text: &str) -> (SocketAddr, Running, Arc<Logs>) {
     let options = LoadOptions {
         server_root: root.to_owned(),
         file: Some("milepost.conf".into()),
-        defines: Vec::new(),
-        before: Vec::new(),
-        after: Vec::new(),
-        lookup: Lookup::Index,
+        ..LoadOptions::default()
     };
     let loaded = Site::load(&options, &FileSystem);
     let site = Arc::new(loaded.site.unwrap_or_else(|| panic!("{:?}", loaded.diagnostics)));

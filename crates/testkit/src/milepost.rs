@@ -51,10 +51,8 @@ impl Milepost {
         let options = LoadOptions {
             server_root: plot.root().to_owned(),
             file: Some(plot.write_site_conf(&self.program)?),
-            defines: Vec::new(),
-            before: Vec::new(),
-            after: Vec::new(),
             lookup: self.lookup,
+            ..LoadOptions::default()
         };
         let loaded = match catch_unwind(|| Site::load(&options, &self.disk)) {
             Ok(loaded) => loaded,

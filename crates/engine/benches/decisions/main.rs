@@ -25,7 +25,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::hint::black_box;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use milepost_engine::{Diagnostic, FileKind, Lookup, Outside, Scratch, Site, Stamp};
@@ -278,10 +278,6 @@ impl Outside for World {
         Ok(self.map.clone().into_bytes())
     }
 
-    fn list(&self, _directory: &Path) -> io::Result<Vec<PathBuf>> {
-        Ok(Vec::new())
-    }
-
     fn stamp(&self, _path: &Path) -> io::Result<Option<Stamp>> {
         Ok(Some(Stamp { inode: (0, 0), len: self.map.len() as u64, modified_ns: 0 }))
     }
@@ -295,20 +291,8 @@ impl Outside for World {
         if is_map { FileKind::File(self.map.len() as u64) } else { FileKind::Missing }
     }
 
-    fn kind_of_link(&self, _path: &Path) -> FileKind {
-        FileKind::Missing
-    }
-
-    fn is_executable(&self, _path: &Path) -> bool {
-        false
-    }
-
     fn random(&self) -> u64 {
         4
-    }
-
-    fn environment(&self, _name: &str) -> Option<String> {
-        None
     }
 
     fn now(&self) -> (i64, i32) {

@@ -2,14 +2,13 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use milepost_pcre::Matcher;
 use proptest::prelude::*;
 
 use super::*;
-use crate::diagnostic::Diagnostic;
-use crate::outside::{FileKind, Stamp};
+use crate::outside::FileKind;
 
 /// A request with the query string `q` from 127.0.0.1, and a file `/file` of five bytes.
 #[derive(Default)]
@@ -66,16 +65,6 @@ impl Outside for Files {
         Ok(b"fi\0le".to_vec())
     }
 
-    fn list(&self, _directory: &Path) -> io::Result<Vec<PathBuf>> {
-        Ok(Vec::new())
-    }
-
-    fn stamp(&self, _path: &Path) -> io::Result<Option<Stamp>> {
-        Ok(None)
-    }
-
-    fn report(&self, _diagnostics: &[Diagnostic]) {}
-
     fn kind(&self, path: &Path) -> FileKind {
         match path.to_str() {
             Some("/file") => FileKind::File(5),
@@ -84,20 +73,8 @@ impl Outside for Files {
         }
     }
 
-    fn kind_of_link(&self, path: &Path) -> FileKind {
-        self.kind(path)
-    }
-
-    fn is_executable(&self, _path: &Path) -> bool {
-        false
-    }
-
     fn random(&self) -> u64 {
         0
-    }
-
-    fn environment(&self, _name: &str) -> Option<String> {
-        None
     }
 
     fn now(&self) -> (i64, i32) {

@@ -148,7 +148,7 @@ mod tests {
     use std::cell::{Cell, RefCell};
 
     use super::*;
-    use crate::diagnostic::Diagnostic;
+
     use crate::outside::FileKind;
 
     #[test]
@@ -246,10 +246,6 @@ mod tests {
                 .ok_or_else(|| io::ErrorKind::NotFound.into())
         }
 
-        fn list(&self, _directory: &Path) -> io::Result<Vec<PathBuf>> {
-            Ok(Vec::new())
-        }
-
         fn stamp(&self, _path: &Path) -> io::Result<Option<Stamp>> {
             let stamp = |text: &str| Stamp {
                 inode: (0, self.changes.get()),
@@ -259,26 +255,12 @@ mod tests {
             Ok(self.text.borrow().map(stamp))
         }
 
-        fn report(&self, _diagnostics: &[Diagnostic]) {}
-
         fn kind(&self, _path: &Path) -> FileKind {
             FileKind::File(0)
         }
 
-        fn kind_of_link(&self, path: &Path) -> FileKind {
-            self.kind(path)
-        }
-
-        fn is_executable(&self, _path: &Path) -> bool {
-            false
-        }
-
         fn random(&self) -> u64 {
             0
-        }
-
-        fn environment(&self, _name: &str) -> Option<String> {
-            None
         }
 
         fn now(&self) -> (i64, i32) {

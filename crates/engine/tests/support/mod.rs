@@ -57,20 +57,8 @@ impl Outside for Table {
         }
     }
 
-    fn kind_of_link(&self, path: &Path) -> FileKind {
-        self.kind(path)
-    }
-
-    fn is_executable(&self, _path: &Path) -> bool {
-        false
-    }
-
     fn random(&self) -> u64 {
         4
-    }
-
-    fn environment(&self, _name: &str) -> Option<String> {
-        None
     }
 
     fn now(&self) -> (i64, i32) {
@@ -82,11 +70,9 @@ impl Outside for Table {
 pub(crate) fn load(text: &str, outside: &dyn Outside, lookup: Lookup) -> Loaded {
     let options = LoadOptions {
         server_root: PathBuf::from("/srv"),
-        file: None,
-        defines: Vec::new(),
-        before: Vec::new(),
         after: vec![text.to_owned()],
         lookup,
+        ..LoadOptions::default()
     };
     Site::load(&options, outside)
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use milepost_engine::{LoadOptions, Lookup};
+use milepost_engine::LoadOptions;
 use milepost_http::request::{HeadLimits, parse};
 
 use super::*;
@@ -14,10 +14,7 @@ fn site(root: &Path, text: &str) -> Arc<Site> {
     let options = LoadOptions {
         server_root: root.to_owned(),
         file: Some("a.conf".into()),
-        defines: vec![],
-        before: vec![],
-        after: vec![],
-        lookup: Lookup::Index,
+        ..LoadOptions::default()
     };
     Arc::new(milepost_engine::Site::load(&options, &FileSystem).site.unwrap())
 }

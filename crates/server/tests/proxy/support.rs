@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use milepost_engine::{Listen, LoadOptions, Lookup, Site};
+use milepost_engine::{Listen, LoadOptions, Site};
 use milepost_server::{FileSystem, Running, Server, SiteResponder};
 use tempfile::TempDir;
 
@@ -181,10 +181,7 @@ impl Proxy {
         let options = LoadOptions {
             server_root: directory.path().to_owned(),
             file: Some("httpd.conf".into()),
-            defines: Vec::new(),
-            before: Vec::new(),
-            after: Vec::new(),
-            lookup: Lookup::Index,
+            ..LoadOptions::default()
         };
         let loaded = Site::load(&options, &FileSystem);
         let site = Arc::new(loaded.site.unwrap_or_else(|| panic!("{:?}", loaded.diagnostics)));

@@ -6,7 +6,7 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
 
-use milepost_engine::{Listen, LoadOptions, Loaded, Lookup, Site};
+use milepost_engine::{Listen, LoadOptions, Loaded, Site};
 use milepost_server::{FileSystem, Running, Server, SiteResponder, Tls};
 use milepost_testkit::directory::Directory;
 use milepost_testkit::httpd::{self, Httpd, Program};
@@ -70,10 +70,7 @@ pub(crate) fn load(root: &Path, text: &str) -> Loaded {
     let options = LoadOptions {
         server_root: root.to_owned(),
         file: Some("milepost.conf".into()),
-        defines: Vec::new(),
-        before: Vec::new(),
-        after: Vec::new(),
-        lookup: Lookup::Index,
+        ..LoadOptions::default()
     };
     Site::load(&options, &FileSystem)
 }
