@@ -14,6 +14,7 @@ mod edit;
 mod environment;
 mod error_document;
 mod expression;
+mod form;
 mod known;
 mod log;
 mod long_line;
@@ -34,6 +35,7 @@ mod servers;
 mod serving;
 mod tls;
 mod values;
+mod version;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

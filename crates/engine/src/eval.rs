@@ -113,6 +113,10 @@ struct Work {
     maps: map::Known,
 }
 
+/// Longest document root and path together, without the slash between them: `PATH_MAX` less the four bytes
+/// that `apr_filepath_merge` keeps free.
+const FILE_PATH_BYTES_MAX: usize = 4096 - 4;
+
 /// How many merged configurations a thread remembers.
 const MERGED_MAX: usize = 4096;
 
@@ -154,6 +158,8 @@ struct Hop {
     raw_url: bool,
     /// Per-directory rewriting sent the request to its own file once; it must not do so again.
     context: Option<Context>,
+    /// What the last walk down the directories found, for requests that come from this one.
+    walked: Option<walk::Walked>,
 }
 
 /// The prefix of an alias that the path went through.
@@ -184,6 +190,7 @@ impl Hop {
         self.rewriting_ended = false;
         self.forget_proxy();
         self.context = None;
+        self.walked = None;
     }
 
     fn forget_proxy(&mut self) {
@@ -211,6 +218,7 @@ impl Hop {
         self.proxied = other.proxied;
         self.raw_url = other.raw_url;
         self.context.clone_from(&other.context);
+        self.walked.clone_from(&other.walked);
     }
 
     fn set_args(&mut self, args: Option<&[u8]>) {
@@ -627,13 +635,18 @@ impl<'r> Run<'r> {
         self.below_root(uri, filename)
     }
 
-    /// Writes the file path of a URL-path, dot segments resolved; false if it leaves the document root.
+    /// Writes the file path of a URL-path, dot segments resolved; false if it leaves the document root or is
+    /// too long.
     ///
     /// Source: httpd 2.4.71 `server/core.c`, `ap_core_translate`, `apr_filepath_merge`.
     fn below_root(&self, path: &[u8], filename: &mut Vec<u8>) -> bool {
         filename.clear();
         if let Some(root) = self.server.document_root {
             filename.extend_from_slice(self.program.pool.get(root));
+        }
+        let slashes = path.iter().take_while(|&&byte| byte == b'/').count();
+        if filename.len() + path.len() - slashes > FILE_PATH_BYTES_MAX {
+            return false;
         }
         let plain = memchr::memmem::find(path, b"//").is_none()
             && memchr::memmem::find(path, b"/.").is_none();
@@ -751,6 +764,7 @@ impl<'r> Run<'r> {
         let mut sub = Hop { subrequest: true, as_get: true, status: 200, ..Hop::default() };
         sub.env.copy_from(&hop.env);
         sub.checked = Some(hop.config.clone());
+        sub.walked.clone_from(&hop.walked);
         sub
     }
 

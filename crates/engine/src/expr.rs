@@ -54,8 +54,19 @@ pub(crate) struct Dialect {
 /// one expression can go on with the groups of another. A match without groups leaves it alone.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Capture {
+    /// Empty after a pattern with groups that did not match.
     pub(crate) subject: Vec<u8>,
+    /// The groups of the last match, which may be one of another string.
     pub(crate) groups: Captures,
+    /// Whether the last pattern with groups did not match.
+    pub(crate) failed: bool,
+}
+
+impl Capture {
+    /// What group `number` holds, as far as the string goes.
+    pub(crate) fn text(&self, number: usize) -> &[u8] {
+        self.groups.get(number).and_then(|span| self.subject.get(span)).unwrap_or_default()
+    }
 }
 
 /// The request as expressions see it, and the buffers that they work with.

@@ -64,7 +64,9 @@ impl<'a> Lexer<'a> {
             }
             (start, end, goes_on) = self.physical();
         }
-        trim(&self.joined, joined_start, self.joined.len(), self.source.len())
+        let line = trim(&self.joined, joined_start, self.joined.len(), self.source.len());
+        self.joined.push(b'\n');
+        line
     }
 }
 

@@ -163,6 +163,14 @@ impl Tree {
         &self.buffer[text.at as usize..(text.at + text.len) as usize]
     }
 
+    /// What stands in the line of a section start behind its `>`.
+    pub fn behind(&self, node: &Node) -> &[u8] {
+        let end = if node.args.is_empty() { node.name } else { node.args };
+        let rest = &self.buffer[(end.at + end.len) as usize..];
+        let line = &rest[..memchr::memchr(b'\n', rest).unwrap_or(rest.len())];
+        line.strip_prefix(b">").unwrap_or_default()
+    }
+
     /// The text that all [`Text`]s of this tree point into.
     pub fn buffer(&self) -> &[u8] {
         &self.buffer

@@ -92,7 +92,7 @@ fn run(options: &Options) -> Result<usize, Box<dyn Error>> {
         }
         // Both have the same to say of an `.htaccess`; only the last is printed.
         scan.take_reports();
-        let found = differences(&judged, &scanned, &indexed);
+        let found = differences(case, &judged, &scanned, &indexed);
         let asked = case.exchanges.len();
         requests += asked;
         wrong += found.iter().filter(|difference| difference.request.is_some()).count();

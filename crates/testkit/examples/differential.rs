@@ -110,10 +110,11 @@ fn run(options: &Options) -> Result<usize, Box<dyn Error>> {
             }
         }
     }
-    let Tally { cases, refused, requests, known, differing } = tally;
+    let Tally { cases, refused, requests, known, undefined, differing } = tally;
     println!(
         "seed {}: {cases} cases ({refused} refused by httpd, {known} with known differences), \
-         {requests} requests, {differing} differing, {:.1} s",
+         {requests} requests ({undefined} that httpd answers from freed memory), {differing} differing, \
+         {:.1} s",
         options.seed,
         started.elapsed().as_secs_f64()
     );

@@ -15,7 +15,7 @@ use crate::bytes;
 pub const HOST: &str = "www.test";
 
 /// One case.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Case {
     /// The name of the file it stands in, without its extension.
     pub area: String,

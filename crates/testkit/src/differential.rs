@@ -28,6 +28,8 @@ pub struct Tally {
     pub requests: usize,
     /// Cases left out because of a known difference.
     pub known: usize,
+    /// Requests left out because httpd answers them from memory that it has given back.
+    pub undefined: usize,
     /// Cases that differ.
     pub differing: usize,
 }
@@ -45,6 +47,9 @@ pub enum Kind {
     RefusedByHttpd,
     /// Both refuse, and milepost has nothing to say of the line that httpd names.
     Line,
+    /// Httpd answers with what it finds in memory that it has given back: the redirect of a subrequest for
+    /// `FallbackResource`, which `fixup_dflt` of mod_dir destroys before the redirect is sent.
+    Undefined,
 }
 
 /// A case that differs.
@@ -83,8 +88,12 @@ impl Contest<'_> {
                 Verdict::Refused(_) => tally.refused += 1,
                 Verdict::Answers(answers) => tally.requests += answers.len(),
             }
-            let mut found = differences(&judged, &scanned, &indexed).into_iter();
-            let Some(Point { kind, request, got, .. }) = found.next() else { continue };
+            let (undefined, found): (Vec<_>, Vec<_>) =
+                differences(case, &judged, &scanned, &indexed)
+                    .into_iter()
+                    .partition(|point| point.kind == Kind::Undefined);
+            tally.undefined += undefined.len();
+            let Some(Point { kind, request, got, .. }) = found.into_iter().next() else { continue };
             let target = request.map(|at| crate::bytes::write(&case.exchanges[at].ask.target));
             let seen = Seen {
                 area: &case.area,
@@ -117,14 +126,19 @@ pub struct Point {
 }
 
 /// Finds all differences between the three verdicts on a case.
-pub fn differences(judged: &Verdict, scanned: &Verdict, indexed: &Verdict) -> Vec<Point> {
+pub fn differences(
+    case: &Case,
+    judged: &Verdict,
+    scanned: &Verdict,
+    indexed: &Verdict,
+) -> Vec<Point> {
     let whole = |kind, expected: &str, got: &str| {
         let (expected, got) = (expected.to_owned(), got.to_owned());
         vec![Point { kind, request: None, expected, got }]
     };
     match (judged, scanned, indexed) {
         (Verdict::Refused(httpd), Verdict::Refused(scan), Verdict::Refused(index)) => {
-            let named = |said: &str| names_line_of(said, httpd);
+            let named = |said: &str| names_line_of(said, httpd, &case.config);
             if named(scan) && named(index) { Vec::new() } else { whole(Kind::Line, httpd, scan) }
         }
         (Verdict::Refused(message), _, _) => whole(Kind::RefusedByHttpd, message, "accepted"),
@@ -141,7 +155,14 @@ pub fn differences(judged: &Verdict, scanned: &Verdict, indexed: &Verdict) -> Ve
                 let (kind, got) = if !same(scanned, indexed) {
                     (Kind::Index, indexed)
                 } else if !agrees {
-                    (Kind::Answer, scanned)
+                    let redirected =
+                        scanned.as_ref().is_ok_and(|scanned| scanned.status / 100 == 3);
+                    let kind = if redirected && has_fallback(case) {
+                        Kind::Undefined
+                    } else {
+                        Kind::Answer
+                    };
+                    (kind, scanned)
                 } else {
                     return None;
                 };
@@ -152,10 +173,20 @@ pub fn differences(judged: &Verdict, scanned: &Verdict, indexed: &Verdict) -> Ve
     }
 }
 
-/// Whether a refusal is about the line that httpd's is about, if that is about one.
-fn names_line_of(said: &str, httpd: &str) -> bool {
+/// Whether a refusal is about the line that httpd's is about, if that is about one. Of lines that are joined
+/// httpd names the last.
+fn names_line_of(said: &str, httpd: &str, config: &str) -> bool {
     let number = httpd.strip_prefix("line ").and_then(|rest| rest.split_once(':'));
-    number.is_none_or(|(number, _)| said.contains(&format!("line {number}: ")))
+    let Some(last) = number.and_then(|(number, _)| number.parse().ok()) else { return true };
+    let lines: Vec<&str> = config.lines().take(last).collect();
+    let joined = lines.iter().rev().skip(1).take_while(|line| line.ends_with('\\')).count();
+    (last - joined.min(last)..=last).any(|number| said.contains(&format!("line {number}: ")))
+}
+
+/// Whether there is a `FallbackResource` in the case.
+fn has_fallback(case: &Case) -> bool {
+    let has = |text: &String| text.to_ascii_lowercase().contains("fallbackresource");
+    has(&case.config) || case.files.values().any(has)
 }
 
 fn same(one: &Result<Answer, String>, other: &Result<Answer, String>) -> bool {
@@ -218,7 +249,25 @@ mod tests {
 
     #[track_caller]
     fn check(judged: &Verdict, scanned: &Verdict, indexed: &Verdict, kind: Option<Kind>) {
-        let found = differences(judged, scanned, indexed);
+        let found = differences(&Case::default(), judged, scanned, indexed);
+        assert_eq!(found.first().map(|point| point.kind), kind);
+    }
+
+    #[test]
+    fn what_the_configuration_decides() {
+        let at = |line| Verdict::Refused(format!("line {line}: no"));
+        check_with("A\nB \\\nb\n", &at(3), &at(2), None);
+        check_with("A\nB \\\nb\n", &at(3), &at(1), Some(Kind::Line));
+        check_with("A \\\na\nb\n", &at(3), &at(2), Some(Kind::Line));
+        let fallback = "FallbackResource /x\n";
+        check_with(fallback, &answered(500), &answered(302), Some(Kind::Undefined));
+        check_with(fallback, &answered(500), &answered(200), Some(Kind::Answer));
+    }
+
+    #[track_caller]
+    fn check_with(config: &str, judged: &Verdict, milepost: &Verdict, kind: Option<Kind>) {
+        let case = Case { config: config.to_owned(), ..Case::default() };
+        let found = differences(&case, judged, milepost, milepost);
         assert_eq!(found.first().map(|point| point.kind), kind);
     }
 }

@@ -305,10 +305,7 @@ impl Maker {
                     rough.push('\n');
                 }
                 4 if self.one_in(4) => rough.push_str(&format!("{line} extra\n")),
-                // mod_version reads the text behind its bracket as well, and milepost does not look there.
-                5 if self.one_in(4) && !line.starts_with("<IfVersion") => {
-                    rough.push_str(&format!("{line} # comment\n"));
-                }
+                5 if self.one_in(4) => rough.push_str(&format!("{line} # comment\n")),
                 6 if self.one_in(6) => {
                     let shorter = line.rsplit_once(' ').map_or(line, |(before, _)| before);
                     rough.push_str(&format!("{shorter}\n"));

@@ -96,7 +96,7 @@ fn check(cases: &[Case]) {
     for (((case, judged), scanned), indexed) in
         cases.iter().zip(&judged).zip(&scanned).zip(&indexed)
     {
-        for found in differences(judged, scanned, indexed).into_iter().take(3) {
+        for found in differences(case, judged, scanned, indexed).into_iter().take(3) {
             let request = found.request.map(|at| spec::one_line(&case.exchanges[at].ask));
             wrong.push_str(&format!(
                 "{}: {:?} {}\n    httpd    {}\n    milepost {}\n",

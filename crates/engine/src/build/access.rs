@@ -267,13 +267,6 @@ impl Builder<'_> {
             b"requireany" => ContainerKind::Any,
             _ => ContainerKind::None,
         };
-        let outer = self.containers.last().map_or(ContainerKind::Any, |outer| outer.kind);
-        if kind == ContainerKind::None && outer != ContainerKind::All {
-            let message = format!("`<RequireNone>` has no effect in `{}`", outer.name());
-            let finding = Finding::error(message)
-                .hint("put it into a `<RequireAll>`, beside what grants access");
-            return self.report(directive, finding);
-        }
         if let Some(extra) = Words::new(directive.args).next() {
             let message = format!("`{}` takes no argument", kind.name());
             return self.report_at(directive, extra.at, extra.len, Finding::error(message));
@@ -289,6 +282,13 @@ impl Builder<'_> {
                 self.report(directive, Finding::error(message));
             }
             return;
+        }
+        let outer = self.containers.last().map_or(ContainerKind::Any, |outer| outer.kind);
+        if kind == ContainerKind::None && outer != ContainerKind::All {
+            let message = format!("`<RequireNone>` has no effect in `{}`", outer.name());
+            let finding = Finding::error(message)
+                .hint("put it into a `<RequireAll>`, beside what grants access");
+            return self.report(directive, finding);
         }
         if kind == ContainerKind::All && members.iter().all(|member| member.negated) {
             let finding = Finding::error("`<RequireAll>` has negations only, so it grants nothing")

@@ -269,8 +269,8 @@ impl Builder<'_> {
         if let Some(words) = self.words(directive, 1, 1, "AcceptPathInfo On|Off|Default") {
             match words[0].text.to_ascii_lowercase().as_slice() {
                 b"on" => context.dir.config.path_info = Some(true),
-                b"off" => context.dir.config.path_info = Some(false),
-                b"default" => context.dir.config.path_info = None,
+                // A file takes none by default, and what a section says counts, be it the default.
+                b"off" | b"default" => context.dir.config.path_info = Some(false),
                 _ => {
                     let finding = Finding::error("`AcceptPathInfo` is `On`, `Off` or `Default`");
                     self.report_at(directive, words[0].at, words[0].len, finding);

@@ -29,6 +29,9 @@ impl Builder<'_> {
         if !self.fits_container(directive, lower) {
             return;
         }
+        if known.is_core() {
+            context.dir.config.refuse_encoded_slashes();
+        }
         match &*lower {
             b"redirect" => self.redirect(directive, context),
             b"redirectmatch" => self.redirect_match(directive, context),
@@ -220,24 +223,28 @@ impl Builder<'_> {
         }
     }
 
-    /// Whether there is such a section, and a `.htaccess` file may have it: any class will do, and a list
+    /// The section, if there is such a one and a `.htaccess` file may have it: any class will do, and a list
     /// names it as `<Files`.
-    pub(super) fn may_open(&mut self, directive: &Directive<'_>, lower: &[u8]) -> bool {
+    pub(super) fn may_open(
+        &mut self,
+        directive: &Directive<'_>,
+        lower: &[u8],
+    ) -> Option<&'static Known> {
         let Some(known) = self.look_up(&[b"<", lower].concat()) else {
             let name = format!("`<{}>`", String::from_utf8_lossy(directive.name));
             let finding = Finding::error(format!("unknown section {name}"));
             let finding = self.hint_at_module(&[b"<", lower].concat(), finding);
             self.report(directive, finding);
-            return false;
+            return None;
         };
-        let Some(allowed) = &self.allowed else { return true };
+        let Some(allowed) = &self.allowed else { return Some(known) };
         let is_allowed = known.is_allowed(allowed);
         if !is_allowed {
             let is_warning = allowed.nonfatal.1;
             let name = format!("`<{}`", String::from_utf8_lossy(directive.name));
             self.not_allowed(directive, name, is_warning);
         }
-        is_allowed
+        is_allowed.then_some(known)
     }
 
     fn not_allowed(&mut self, directive: &Directive<'_>, name: String, is_warning: bool) {

@@ -89,9 +89,8 @@ impl Builder<'_> {
         };
         let Some(condition) = self.condition(directive, expression) else { return };
         let changes = changes.iter().map(|word| self.env_change(&word.text)).collect();
-        let draft = &mut context.dir.env_if;
-        draft.last.clear();
-        draft.rules.push(EnvRule { test: EnvTest::Expression(condition), changes });
+        let rule = EnvRule { test: EnvTest::Expression(condition), changes };
+        context.dir.env_if.rules.push(rule);
     }
 
     fn attribute(

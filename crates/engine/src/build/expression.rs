@@ -97,6 +97,7 @@ impl Builder<'_> {
         }
         let Some(condition) = self.if_condition(name, directive) else { return };
         let mut dir = DirDraft::default();
+        dir.config.refuse_encoded_slashes();
         let mut section = Context {
             scope: Scope::If,
             server: context.server,

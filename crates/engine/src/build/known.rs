@@ -52,6 +52,13 @@ pub(super) enum Args {
 }
 
 impl Known {
+    /// Whether it makes a place one of which httpd's core knows, as all of its directives do but those that
+    /// are over when the file has been read.
+    pub(super) fn is_core(&self) -> bool {
+        const READ: [&str; 4] = ["Define", "UnDefine", "Include", "IncludeOptional"];
+        self.modules == "core.c" && !READ.contains(&self.name)
+    }
+
     /// Whether a `.htaccess` file with `allowed` may have it.
     pub(super) fn is_allowed(&self, allowed: &Override) -> bool {
         let lower = || self.name.to_ascii_lowercase().into_bytes().into_boxed_slice();

@@ -1,15 +1,16 @@
 //! Reads configuration files and walks their directives: includes, variables, conditional sections.
 //!
 //! Source: httpd 2.4.71 `server/config.c` `ap_build_config`, `server/core.c` `include_config`,
-//! `ap_resolve_env`, `start_ifmod`, `start_ifdefine`; `modules/metadata/mod_version.c`.
+//! `ap_resolve_env`, `start_ifmod`, `start_ifdefine`.
 
+use std::cell::RefCell;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use milepost_pcre::{Case, Matcher, Regex};
-use milepost_syntax::{FaultKind, Kind, Node, Text, Tree, Words};
+use milepost_syntax::{Fault, Kind, Node, Tree, Words};
 
+use super::form::Condition;
 use super::report::{Finding, show};
 use super::{Builder, Context, DirDraft, Directive, bytes_to_path, path_to_bytes};
 use crate::decision::Place;
@@ -19,21 +20,16 @@ use crate::program::Scope;
 /// Deepest nesting of includes, `AP_MAX_INCLUDE_DEPTH`.
 const INCLUDE_DEPTH_MAX: usize = 20;
 
-/// The version that `<IfVersion>` compares with: the httpd whose answers we give.
-const HTTPD_VERSION: [u32; 3] = [2, 4, 71];
-
 /// A file while it is walked.
-struct Walk<'t> {
-    file: u32,
-    tree: &'t Tree,
-    nodes: &'t [Node],
-    /// Where the names of conditions stand that are not closed.
-    unclosed: Vec<usize>,
+pub(super) struct Walk<'t> {
+    pub(super) file: u32,
+    pub(super) tree: &'t Tree,
+    pub(super) nodes: &'t [Node],
+    /// What is wrong with the form of the file.
+    pub(super) faults: &'t [Fault],
+    /// The conditions that were met, if anything is wrong.
+    pub(super) met: RefCell<Vec<Condition>>,
 }
-
-/// Sections that leave out what is in them, or are as if they were not there.
-const CONDITIONS: [&[u8]; 6] =
-    [b"IfModule", b"IfDefine", b"IfFile", b"IfVersion", b"IfDirective", b"IfSection"];
 
 impl Builder<'_> {
     /// Reads the main configuration file.
@@ -67,42 +63,10 @@ impl Builder<'_> {
         let nodes = tree.take_nodes();
         let tree = Arc::new(tree);
         let file = self.pool.add_file(path.to_owned(), Arc::clone(&tree));
-        // A condition that holds may stay open until the end of the file.
-        let is_condition = |name: Text| {
-            CONDITIONS.iter().any(|known| tree.bytes(name).eq_ignore_ascii_case(known))
-        };
-        let (open, faults): (Vec<_>, Vec<_>) = faults
-            .into_iter()
-            .partition(|fault| fault.kind == FaultKind::Unclosed && is_condition(fault.text));
-        for fault in faults {
-            let place = Place { file, offset: fault.text.at() as u32 };
-            let name = show(tree.bytes(fault.text));
-            let finding = match fault.kind {
-                FaultKind::UnexpectedEnd { open: None } => {
-                    Finding::error(format!("{name} ends a section that was never begun"))
-                }
-                FaultKind::UnexpectedEnd { open: Some(open) } => {
-                    let open_name = String::from_utf8_lossy(tree.bytes(open)).into_owned();
-                    Finding::error(format!("expected `</{open_name}>` but saw the end of {name}"))
-                        .also(Place { file, offset: open.at() as u32 }, "the section begun last")
-                }
-                FaultKind::Unclosed => {
-                    let text = String::from_utf8_lossy(tree.bytes(fault.text)).into_owned();
-                    Finding::error(format!("section {name} is not closed"))
-                        .hint(format!("end it with `</{text}>`"))
-                }
-                FaultKind::NoName => Finding::error("a section needs a name after `<`"),
-                FaultKind::NoBracket => Finding::error("a section start or end needs a `>`"),
-                FaultKind::TooLong => Finding::error(format!(
-                    "the file is longer than {} bytes",
-                    milepost_syntax::SOURCE_BYTES_MAX
-                )),
-            };
-            self.report_place(place, fault.text.len(), finding);
-        }
-        let unclosed = open.iter().map(|fault| fault.text.at()).collect();
-        let walk = Walk { file, tree: &tree, nodes: &nodes, unclosed };
+        let walk =
+            Walk { file, tree: &tree, nodes: &nodes, faults: &faults, met: RefCell::default() };
         self.walk(&walk, 0..nodes.len(), context);
+        self.report_faults(&walk);
     }
 
     fn walk(&mut self, walk: &Walk<'_>, range: std::ops::Range<usize>, context: &mut Context<'_>) {
@@ -146,9 +110,7 @@ impl Builder<'_> {
         context: &mut Context<'_>,
     ) {
         let name = directive.name.to_ascii_lowercase();
-        if !self.may_open(directive, &name) {
-            return;
-        }
+        let Some(known) = self.may_open(directive, &name) else { return };
         let counts = match name.as_slice() {
             b"ifmodule" => self.holds(directive, |builder, name| builder.names.modules.holds(name)),
             b"ifdefine" => {
@@ -158,11 +120,17 @@ impl Builder<'_> {
                 let path = builder.resolve(path);
                 builder.outside.kind(&path) != FileKind::Missing
             }),
-            b"ifversion" => self.version_holds(directive),
+            b"ifversion" => {
+                let start = inner.start - 1;
+                self.version_holds(directive, walk.tree.behind(&walk.nodes[start]))
+            }
             b"ifdirective" => self.holds(directive, |builder, name| builder.has_directive(name)),
             b"ifsection" => self.holds(directive, |builder, name| builder.has_section(name)),
             b"macro" => return self.define_macro(directive, text_of(walk, inner)),
             _ => {
+                if known.is_core() {
+                    context.dir.config.refuse_encoded_slashes();
+                }
                 let walk_inner = |builder: &mut Self, context: &mut Context<'_>| {
                     builder.walk(walk, inner, context);
                 };
@@ -170,6 +138,7 @@ impl Builder<'_> {
                 return;
             }
         };
+        walk.note(directive.place, &inner, counts);
         if counts {
             let end = walk.nodes.get(inner.end).filter(|node| node.kind == Kind::Close);
             self.walk(walk, inner, context);
@@ -180,11 +149,8 @@ impl Builder<'_> {
                     .hint("a comment needs a line of its own");
                 self.report_place(place, end.name.len(), finding);
             }
-        } else if walk.unclosed.contains(&(directive.place.offset as usize)) {
-            let name = String::from_utf8_lossy(directive.name);
-            let finding = Finding::error(format!("section `<{name}>` is not closed"))
-                .hint(format!("end it with `</{name}>`"));
-            self.report(directive, finding);
+        } else {
+            self.check_left_out(walk, directive, inner);
         }
     }
 
@@ -202,77 +168,6 @@ impl Builder<'_> {
             Some(word) => test(self, &word.text) != is_negated,
             None => {
                 self.report(directive, Finding::error("the section needs an argument"));
-                false
-            }
-        }
-    }
-
-    /// `<IfVersion [[!]operator] version>`
-    fn version_holds(&mut self, directive: &Directive<'_>) -> bool {
-        let words: Vec<_> = Words::new(directive.args).collect();
-        let (operator, version): (&[u8], &[u8]) = match words.as_slice() {
-            [version] => (b"=", &version.text),
-            [operator, version] => (&operator.text, &version.text),
-            _ => {
-                self.report(directive, Finding::error("write `<IfVersion [operator] version>`"));
-                return false;
-            }
-        };
-        let (negated, operator) = match operator.strip_prefix(b"!") {
-            Some(rest) => (true, rest),
-            None => (false, operator),
-        };
-        let between = version.strip_prefix(b"/").and_then(|text| text.strip_suffix(b"/"));
-        let pattern = match (operator, between) {
-            (b"~", _) => Some(version),
-            (b"=" | b"==", between) => between,
-            _ => None,
-        };
-        if let Some(pattern) = pattern {
-            return self.version_matches(directive, pattern) != negated;
-        }
-        let wanted = std::str::from_utf8(version).ok().and_then(|text| {
-            let mut parts = [0; 3];
-            for (number, part) in text.split('.').enumerate() {
-                *parts.get_mut(number)? = part.parse().ok()?;
-            }
-            Some(parts)
-        });
-        let Some(wanted) = wanted else {
-            let finding = Finding::error(format!("{} is not a version", show(version)))
-                .hint("write up to three numbers, such as 2.4.60");
-            let at = words.last().map_or(0, |word| word.at);
-            self.report_at(directive, at, version.len(), finding);
-            return false;
-        };
-        let order = HTTPD_VERSION.cmp(&wanted);
-        let holds = match operator {
-            b"=" | b"==" | b"" => order.is_eq(),
-            b">" => order.is_gt(),
-            b">=" => order.is_ge(),
-            b"<" => order.is_lt(),
-            b"<=" => order.is_le(),
-            _ => {
-                let finding = Finding::error(format!("unknown comparison {}", show(operator)))
-                    .hint("use one of = > >= < <= ~");
-                self.report(directive, finding);
-                return false;
-            }
-        };
-        holds != negated
-    }
-
-    /// Whether the version matches a regular expression.
-    fn version_matches(&mut self, directive: &Directive<'_>, pattern: &[u8]) -> bool {
-        let [major, minor, patch] = HTTPD_VERSION;
-        let version = format!("{major}.{minor}.{patch}");
-        match Regex::without_jit(pattern, Case::Sensitive) {
-            Ok(regex) => {
-                Matcher::new().find(&regex, version.as_bytes()).is_ok_and(|found| found.is_some())
-            }
-            Err(error) => {
-                let message = format!("{} is not a regular expression: {error}", show(pattern));
-                self.report(directive, Finding::error(message));
                 false
             }
         }

@@ -65,6 +65,9 @@ impl Builder<'_> {
         };
         let Some((matcher, directory)) = found else { return };
         let mut dir = DirDraft::default();
+        if scope != Scope::Proxy {
+            dir.config.refuse_encoded_slashes();
+        }
         let groups = match &matcher {
             SectionMatcher::Regex(pattern) => self.match_variables(directive, pattern),
             SectionMatcher::Path(path) | SectionMatcher::Wildcard(path) => {
@@ -162,7 +165,7 @@ impl Builder<'_> {
             let text = self.word(directive, &word);
             return match Pattern::new(&mut self.pool, text, Case::Sensitive) {
                 Ok((pattern, _)) => {
-                    Some((SectionMatcher::Regex(Box::new(pattern)), Arc::from(&*word.text)))
+                    Some((SectionMatcher::Regex(Box::new(pattern)), with_slash(&word.text)))
                 }
                 Err(error) => {
                     self.bad_pattern(directive, &word, &error);
@@ -175,13 +178,7 @@ impl Builder<'_> {
         let directory = match scope {
             Scope::Directory => Arc::from(self.pool.get(text)),
             // What a rule in a location strips, were it ever there: the location with a slash.
-            _ => {
-                let mut path = self.pool.get(text).to_vec();
-                if path.last() != Some(&b'/') {
-                    path.push(b'/');
-                }
-                path.into()
-            }
+            _ => with_slash(self.pool.get(text)),
         };
         let matcher =
             if wild { SectionMatcher::Wildcard(text) } else { SectionMatcher::Path(text) };
@@ -261,6 +258,12 @@ impl Builder<'_> {
         inner(self, &mut inside);
         self.servers[server].base = base;
     }
+}
+
+/// What mod_rewrite takes for the directory of a section: what is written, with a slash at the end.
+fn with_slash(text: &[u8]) -> Arc<[u8]> {
+    let slash: &[u8] = if text.ends_with(b"/") { b"" } else { b"/" };
+    [text, slash].concat().into()
 }
 
 /// What a word of `<VirtualHost …>` says.

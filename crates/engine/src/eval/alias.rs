@@ -292,9 +292,9 @@ pub(super) fn substitute(
     while let Some(&byte) = target.get(at) {
         match (byte, target.get(at + 1)) {
             (b'$', Some(digit @ b'0'..=b'9')) => {
-                if let Some(group) = captures.get(usize::from(digit - b'0')) {
-                    out.extend_from_slice(&subject[group]);
-                }
+                // After an expression the groups can be those of a longer string.
+                let group = captures.get(usize::from(digit - b'0'));
+                out.extend_from_slice(group.and_then(|span| subject.get(span)).unwrap_or_default());
                 at += 2;
             }
             (b'\\', Some(&next)) => {

@@ -248,7 +248,7 @@ impl Run<'_> {
                 let written = match by {
                     Replacement::Text(by) => alias::substitute(pool.get(*by), rest, &groups, new),
                     Replacement::Expression(by) => {
-                        let mut capture = Capture { subject: rest.to_vec(), groups };
+                        let mut capture = Capture { subject: rest.to_vec(), groups, failed: false };
                         self.write_template_with(by, hop, &mut capture, new).is_ok()
                     }
                 };

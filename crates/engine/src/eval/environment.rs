@@ -99,24 +99,33 @@ impl Run<'_> {
     }
 
     fn run_env_rules(&mut self, lists: &[Part<EnvRules>], hop: &mut Hop, path: &[u8]) {
-        let mut value = self.take_buffer();
-        // What an expression finds stays for the values of those after it.
+        // What was looked at last, be it by an expression, stays for what comes after it: for an attribute
+        // that is asked for again, and for the groups in values.
         let mut capture = std::mem::take(&mut self.work.expression);
         capture.subject.clear();
         capture.groups = Captures::default();
+        // How much of it a pattern without special characters sees: as much as the last attribute had.
+        let mut visible = 0;
         for list in lists {
             let pool = list.pool(&self.program.pool);
             for EnvRule { test, changes } in &list.value.rules {
+                if std::mem::take(&mut capture.failed) {
+                    visible = 0;
+                }
                 match test {
                     EnvTest::Pattern { looks_at, again, pattern, has_groups } => {
                         if !again {
-                            value.clear();
-                            self.write_attribute(looks_at, pool, hop, path, &mut value);
+                            capture.subject.clear();
+                            self.write_attribute(looks_at, pool, hop, path, &mut capture.subject);
+                            visible = capture.subject.len();
                         }
-                        let found = pattern.find(pool, &value, &mut self.work.matcher);
+                        let value = &capture.subject[..];
+                        let seen = if *has_groups { value.len() } else { value.len().min(visible) };
+                        let found = pattern.find(pool, &value[..seen], &mut self.work.matcher);
                         let Ok(Some(groups)) = found else { continue };
-                        capture.subject.clone_from(&value);
-                        capture.groups = groups;
+                        if *has_groups {
+                            capture.groups = groups;
+                        }
                         self.change_env(changes, pool, hop, has_groups.then_some(&capture));
                     }
                     EnvTest::Expression(condition) => {
@@ -126,7 +135,9 @@ impl Run<'_> {
                             hop.uri.extend_from_slice(path);
                         }
                         if self.holds(condition, hop, &mut capture) {
-                            self.change_env(changes, pool, hop, Some(&capture));
+                            // Where a pattern did not match, `$0` to `$9` are not replaced.
+                            let groups = Some(&capture).filter(|capture| !capture.failed);
+                            self.change_env(changes, pool, hop, groups);
                         }
                         self.add_vary(hop);
                     }
@@ -134,7 +145,6 @@ impl Run<'_> {
             }
         }
         self.work.expression = capture;
-        self.put_buffer(value);
     }
 
     fn write_attribute(
@@ -193,7 +203,7 @@ impl Run<'_> {
             match (*change, capture) {
                 (EnvChange::Unset(name), _) => hop.env.remove(pool.get(name)),
                 (EnvChange::Set(name, value), None) => hop.env.set(pool.get(name), pool.get(value)),
-                (EnvChange::Set(name, value), Some(Capture { subject, groups })) => {
+                (EnvChange::Set(name, value), Some(Capture { subject, groups, .. })) => {
                     let mut text = self.take_buffer();
                     if alias::substitute(pool.get(value), subject, groups, &mut text) {
                         hop.env.set(pool.get(name), &text);

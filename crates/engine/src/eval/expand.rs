@@ -23,7 +23,8 @@ pub(super) struct Backrefs<'a> {
 
 impl<'a> Backrefs<'a> {
     fn get(self, digit: u8) -> &'a [u8] {
-        self.groups.get(usize::from(digit - b'0')).map_or(&[], |span| &self.subject[span])
+        let span = self.groups.get(usize::from(digit - b'0'));
+        span.and_then(|span| self.subject.get(span)).unwrap_or_default()
     }
 }
 

@@ -81,14 +81,14 @@ impl Run<'_> {
     /// The port of the server, as URLs to itself have it.
     pub(super) fn server_port(&self) -> u16 {
         let configured = self.server.name.and_then(|name| name.port);
-        // The port of the Host field is lost on the way to internal redirects and subrequests.
-        let first = self.redirects == 0 && self.subrequests == 0;
+        // A subrequest does not know the port of the Host field.
+        let asked = self.host_port.filter(|_| self.subrequests == 0);
         let physical = Some(self.request.local.port());
         let physical = physical.filter(|_| self.naming.physical_port == Some(true));
         let port = if self.naming.canonical == Some(true) {
             configured.or(physical)
         } else {
-            self.host_port.filter(|_| first).or(physical).or(configured)
+            asked.or(physical).or(configured)
         };
         port.unwrap_or(self.default_port())
     }

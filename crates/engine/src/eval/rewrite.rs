@@ -590,7 +590,8 @@ impl Run<'_> {
         let pool = &self.program.pool;
         let literal = marks.literal.starts_with(segment);
         let root = self.server.document_root.map(|root| pool.get(root));
-        let below_root = root.is_some_and(|root| path.starts_with(root));
+        // Not so with more than one slash before it.
+        let below_root = root.is_some_and(|root| hop.filename.starts_with(root));
         literal || below_root || marks.unsafe_prefix || options.unsafe_prefix_stat
     }
 

@@ -11,7 +11,7 @@ use super::table::Table;
 use super::{Config, Hop, MERGED_MAX, Run, if_walk};
 use crate::build::bytes_to_path;
 use crate::outside::FileKind;
-use crate::program::{DirConfig, Options, Override, Section, SectionMatcher};
+use crate::program::{DirConfig, Options, Override, Part, Section, SectionMatcher};
 use crate::wildcard;
 
 /// Kinds of sections in the key of a merged configuration: the upper bits of a section's number.
@@ -25,6 +25,9 @@ const PROXY: u32 = 6 << 29;
 pub(super) const LEVEL: u32 = 5 << 29;
 const NUMBER: u32 = FILES - 1;
 
+/// Longest name of a file, `NAME_MAX`. What is longer is not missing: it cannot be looked at.
+const NAME_BYTES_MAX: usize = 255;
+
 /// What a walk down the directories has come to.
 struct Walk {
     options: Options,
@@ -33,6 +36,16 @@ struct Walk {
     /// The number of the next directory section, and how deep the walk is.
     next: usize,
     depth: usize,
+}
+
+/// The sections with a regular expression that a walk found, and the directory that they are for.
+///
+/// Whoever comes to a file of that directory next, in a subrequest or after an internal redirect, gets the
+/// same ones: the patterns are not tried on the new file name.
+#[derive(Debug, Clone)]
+pub(super) struct Walked {
+    directory: Vec<u8>,
+    sections: Vec<u32>,
 }
 
 impl<'r> Run<'r> {
@@ -122,6 +135,10 @@ impl<'r> Run<'r> {
         hop.path_info.extend_from_slice(&hop.filename[end..]);
         hop.filename.truncate(end);
         hop.kind = Some(FileKind::Missing);
+        let name = end - memchr::memrchr(b'/', &hop.filename).map_or(0, |slash| slash + 1);
+        if name > NAME_BYTES_MAX {
+            return Err(403);
+        }
         // A link that leads nowhere is there, and may not be followed.
         match self.outside.kind_of_link(bytes_to_path(&hop.filename)) {
             FileKind::Link => Err(403),
@@ -165,8 +182,29 @@ impl<'r> Run<'r> {
                 None => break,
             }
         }
-        let server = self.server;
-        for (section, number) in server.directories.iter().zip(0..).skip(walk.next) {
+        if self.server.directories[walk.next..].iter().any(is_regex) {
+            self.add_regexes(walk.next, hop);
+        }
+        Ok(())
+    }
+
+    /// Sections with a regular expression, which are number `from` and later.
+    fn add_regexes(&mut self, from: usize, hop: &mut Hop) {
+        let is_directory = hop.kind == Some(FileKind::Directory);
+        let is_whole = (is_directory || matches!(hop.kind, Some(FileKind::File(_))))
+            && hop.path_info.is_empty();
+        let end = memchr::memrchr(b'/', &hop.filename).map_or(0, |slash| slash + 1);
+        let directory = if is_directory { &hop.filename[..] } else { &hop.filename[..end] };
+        // A directory without its slash is never the one that was walked to before.
+        let is_known =
+            |walked: &&Walked| walked.directory == directory && directory.ends_with(b"/");
+        if let Some(walked) = hop.walked.as_ref().filter(is_known).filter(|_| is_whole) {
+            self.work.sections.extend_from_slice(&walked.sections);
+            return;
+        }
+        let directory = directory.to_vec();
+        let first = self.work.sections.len();
+        for (section, number) in self.server.directories.iter().zip(0..).skip(from) {
             if let SectionMatcher::Regex(pattern) = &section.value.matcher {
                 let pool = &self.program.pool;
                 // The whole file name is searched, not its directory alone.
@@ -177,7 +215,7 @@ impl<'r> Run<'r> {
                 }
             }
         }
-        Ok(())
+        hop.walked = Some(Walked { directory, sections: self.work.sections[first..].to_vec() });
     }
 
     /// Refuses a symbolic link that may not be followed.
@@ -354,6 +392,10 @@ impl<'r> Run<'r> {
         self.work.merged.insert(key.into(), Arc::clone(&config));
         Config::Merged(config)
     }
+}
+
+fn is_regex(section: &Part<Section>) -> bool {
+    matches!(section.value.matcher, SectionMatcher::Regex(_))
 }
 
 /// Sets `MATCH_NAME` for each named group that took part in a match.

@@ -132,9 +132,10 @@ impl Evaluation<'_> {
         let found = matching.pattern.find(self.patterns, value, self.context.matcher());
         let found = found.unwrap_or(None);
         if matching.captures {
-            self.capture.groups = found.unwrap_or_default();
             self.capture.subject.clear();
-            if found.is_some() {
+            self.capture.failed = found.is_none();
+            if let Some(groups) = found {
+                self.capture.groups = groups;
                 self.capture.subject.extend_from_slice(value);
             }
         }
@@ -201,10 +202,7 @@ impl Evaluation<'_> {
             Word::Text(text) => out.extend_from_slice(text),
             Word::Variable(name) => self.context.variable(name, out),
             Word::Group(number) => {
-                let Capture { subject, groups } = &*self.capture;
-                if let Some(span) = groups.get(usize::from(*number)) {
-                    out.extend_from_slice(&subject[span]);
-                }
+                out.extend_from_slice(self.capture.text(usize::from(*number)));
             }
             Word::Joined(words) => {
                 for word in words {

@@ -257,6 +257,13 @@ impl DirConfig {
 }
 
 impl DirConfig {
+    /// `AllowEncodedSlashes` is not inherited by what says anything about the core of httpd.
+    ///
+    /// Source: httpd 2.4.71 `server/core.c`, `merge_core_dir_configs`.
+    pub(crate) fn refuse_encoded_slashes(&mut self) {
+        self.encoded_slashes.get_or_insert(EncodedSlashes::Refuse);
+    }
+
     /// Says that all of this was read into `text`, which is not the program's.
     pub(crate) fn adopt(&mut self, text: &Arc<Pool>) {
         self.redirects.iter_mut().for_each(|list| list.adopt(text));

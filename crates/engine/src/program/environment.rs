@@ -22,8 +22,8 @@ pub(crate) struct EnvRule {
 pub(crate) enum EnvTest {
     Pattern {
         looks_at: Attribute,
-        /// The rule before looks at the same: its value is taken again, though the variable that it names
-        /// may have changed since. So does httpd.
+        /// The pattern before looks at the same: its value is taken again, though the variable that it names
+        /// may have changed since, or an expression between them looked at another value. So does httpd.
         again: bool,
         pattern: Pattern,
         /// Whether `$0` to `$9` in values stand for groups. Not after a pattern without special characters.

@@ -83,15 +83,11 @@ impl Maker {
                 }
                 _ => {
                     let expression = self.expression(1);
-                    // Without a regular expression `$0` is whatever lay on the stack of httpd.
-                    let line = match self.rng.bool() {
-                        true => {
-                            format!("SetEnvIfExpr \"{expression}\" {}", self.pick(&["V", "!V"]))
-                        }
-                        false => "SetEnvIfExpr \"%{REQUEST_URI} =~ /(.)(b)/\" V=$1 W=$2".to_owned(),
-                    };
-                    // What the expression looked at would stand for an attribute that is asked for again.
-                    format!("{line}\nSetEnvIf Remote_Host . UNUSED")
+                    // Before any match `$0` is whatever lay on the stack of httpd.
+                    let first = "%{REQUEST_URI} =~ /(.)(b)?/";
+                    let values = self.pick(&["V", "!V", "V=$1 W=$2", "W=$0"]);
+                    let operator = self.pick(&["&&", "||"]);
+                    format!("SetEnvIfExpr \"{first} {operator} ({expression})\" {values}")
                 }
             };
             text.push_str(&line);
