@@ -18,8 +18,8 @@ use mio::{Registry, Token};
 
 use crate::clock::Clock;
 use crate::connection::Connection;
-use crate::endpoint::Endpoint;
 use crate::failure::RunError;
+use crate::layered::{Layered, Stage};
 use crate::origin::Origin;
 use crate::plan::{Io, Plan};
 use crate::socket::Opening;
@@ -47,6 +47,16 @@ pub(crate) struct Ready {
 pub(crate) enum Outgoing<'a> {
     Rendered(Range<usize>),
     Own(&'a [u8]),
+}
+
+impl<'a> Outgoing<'a> {
+    /// The bytes themselves.
+    fn of(self, requests: &'a Requests) -> &'a [u8] {
+        match self {
+            Self::Rendered(range) => requests.part(range),
+            Self::Own(bytes) => bytes,
+        }
+    }
 }
 
 /// When a request that was written counts as sent.
@@ -135,7 +145,8 @@ impl Driver {
         }
     }
 
-    /// Opens a connection. `Ok(true)` if a request may be written at once; otherwise there will be news.
+    /// Opens a connection. With it comes whether a request may be written at once; otherwise there will be
+    /// news.
     ///
     /// # Errors
     ///
@@ -143,20 +154,26 @@ impl Driver {
     pub(crate) fn open(
         &mut self,
         at: usize,
-        connection: &mut Connection,
         origin: &Origin,
         opening: Opening<'_>,
-    ) -> io::Result<bool> {
+    ) -> io::Result<(Stream, bool)> {
         match self {
-            Self::Epoll(_) => {
-                connection.socket = Some(crate::socket::open(origin, opening)?);
-                Ok(true)
-            }
+            Self::Epoll(_) => Ok((crate::socket::open(origin, opening)?, true)),
             #[cfg(target_os = "linux")]
-            Self::Uring(uring) => {
-                connection.socket = Some(uring.open(at, &origin.endpoint, opening)?);
-                Ok(false)
-            }
+            Self::Uring(uring) => Ok((uring.open(at, origin, opening)?, false)),
+        }
+    }
+
+    /// Goes on with what comes before the first request on a connection with layers.
+    ///
+    /// # Errors
+    ///
+    /// As [`Layered::establish`].
+    pub(crate) fn establish(&mut self, at: usize, layered: &mut Layered) -> io::Result<Stage> {
+        match self {
+            Self::Epoll(_) => layered.establish(),
+            #[cfg(target_os = "linux")]
+            Self::Uring(uring) => uring.establish(at, layered),
         }
     }
 
@@ -170,7 +187,7 @@ impl Driver {
         match self {
             Self::Epoll(epoll) => epoll.read(stream),
             #[cfg(target_os = "linux")]
-            Self::Uring(uring) => uring.read(at),
+            Self::Uring(uring) => uring.read(at, stream),
         }
     }
 
@@ -188,12 +205,12 @@ impl Driver {
         bytes: Outgoing<'_>,
     ) -> io::Result<usize> {
         match self {
-            Self::Epoll(_) => stream.write(match bytes {
-                Outgoing::Rendered(range) => requests.part(range),
-                Outgoing::Own(bytes) => bytes,
-            }),
+            Self::Epoll(_) => stream.write(bytes.of(requests)),
             #[cfg(target_os = "linux")]
-            Self::Uring(uring) => uring.write(at, bytes),
+            Self::Uring(uring) => match stream {
+                Stream::Layered(layered) => uring.write_layered(at, layered, bytes.of(requests)),
+                _ => uring.write(at, bytes),
+            },
         }
     }
 
@@ -253,13 +270,17 @@ impl Driver {
 
     /// Closes the socket of a connection. Whatever it still had to say is lost.
     pub(crate) fn close(&mut self, at: usize, connection: &mut Connection) {
-        #[cfg(target_os = "linux")]
-        if let Self::Uring(uring) = self
-            && connection.socket.is_some()
-        {
-            uring.close(at);
-        }
+        self.release(at);
         connection.close();
+    }
+
+    /// Lets go of a socket whose stream is given up.
+    pub(crate) fn release(&mut self, at: usize) {
+        match self {
+            Self::Epoll(_) => {}
+            #[cfg(target_os = "linux")]
+            Self::Uring(uring) => uring.close(at),
+        }
     }
 
     /// Makes room for the connections below `places`.
@@ -287,9 +308,7 @@ impl Driver {
 ///
 /// When io_uring is asked for and cannot be used.
 pub(crate) fn settle(plan: &Plan, requests: &Requests) -> Result<Io, RunError> {
-    if plan.io == Io::Epoll
-        || (plan.io == Io::Auto && (plan.http2.is_some() || plan.pipeline.is_some()))
-    {
+    if plan.io == Io::Epoll {
         return Ok(Io::Epoll);
     }
     match why_not_uring(plan, requests) {
@@ -301,35 +320,17 @@ pub(crate) fn settle(plan: &Plan, requests: &Requests) -> Result<Io, RunError> {
 
 /// Why io_uring cannot be used for this run, if it cannot.
 fn why_not_uring(plan: &Plan, requests: &Requests) -> Option<String> {
-    let is_plain = |origin: &Origin| {
-        matches!(origin.endpoint, Endpoint::Tcp(_))
-            && origin.secure.is_none()
-            && origin.tunnel.is_none()
+    let what = if plan.http2.is_some() {
+        "HTTP/2"
+    } else if plan.receive_rate.is_some() {
+        "connections that receive at a limited rate"
+    } else if plan.linger_max.is_some() {
+        "a connection that is left open"
+    } else {
+        #[cfg(target_os = "linux")]
+        return milepost_uring::Ring::new(1, requests.block()).err().map(|error| error.to_string());
+        #[cfg(not(target_os = "linux"))]
+        return Some("it is a thing of Linux".to_owned());
     };
-    let plain = requests.origins().iter().all(is_plain);
-    if !plain {
-        return Some("it is used for TCP without TLS alone".to_owned());
-    }
-    if plan.http2.is_some() {
-        return Some("it is not used for HTTP/2".to_owned());
-    }
-    if plan.pipeline.is_some() {
-        return Some("it is not used for pipelines".to_owned());
-    }
-    if plan.browsing.is_active() {
-        return Some("it is not used where answers lead to further requests".to_owned());
-    }
-    if requests.has_templates() {
-        return Some("it is not used where requests are made from templates".to_owned());
-    }
-    if plan.receive_rate.is_some() {
-        return Some("it is not used where connections receive at a limited rate".to_owned());
-    }
-    if plan.linger_max.is_some() {
-        return Some("it is not used where a connection is left open".to_owned());
-    }
-    #[cfg(target_os = "linux")]
-    return milepost_uring::Ring::new(1, requests.block()).err().map(|error| error.to_string());
-    #[cfg(not(target_os = "linux"))]
-    return Some("it is a thing of Linux".to_owned());
+    Some(format!("it is not used for {what}"))
 }

@@ -36,12 +36,6 @@ use crate::schedule::{Due, Schedule};
 use exchange::Prepared;
 use link::{Link, Opening};
 
-/// Pause before a stream tries to connect again, as long as the connection cannot be opened.
-const PAUSE: Duration = Duration::from_millis(100);
-
-/// A connection that could not be opened as often in a row is given up: the server is gone.
-const FAILURES_MAX: u32 = 20;
-
 /// One thread's connections and streams.
 pub(crate) struct Http2Worker<'a> {
     shared: &'a Shared<'a>,

@@ -33,6 +33,7 @@ mod observer;
 mod origin;
 mod pacer;
 mod part;
+mod patience;
 mod pin;
 mod pipeline;
 mod plan;

@@ -20,16 +20,17 @@ use rustls::ClientConfig;
 
 use crate::answer::{Failure, Judge};
 use crate::clock::nanos;
-use crate::driver::{Driver, Ready};
+use crate::driver::{Driver, Outgoing, Ready, Sent};
 use crate::failure::{FailureKind, RunError};
 use crate::layered::Stage;
 use crate::origin::Origin;
 use crate::part::{End, Part, Shared};
-use crate::plan::{Io, Order, Persistence, Plan};
+use crate::patience;
+use crate::plan::{Order, Persistence, Plan};
 use crate::schedule::{Due, Schedule};
-use crate::socket::{self, Opening};
+use crate::socket::Opening;
 use crate::stream::Stream;
-use crate::turns::{Core, Work};
+use crate::turns::{self, Core, Work};
 use crate::worker;
 
 use lane::{Desk, Lane, Pending, Received};
@@ -39,14 +40,6 @@ pub const PIPELINE_MAX: usize = 1_000;
 
 /// How often timeouts and pauses are looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-
-/// Pause before a connection is tried again that could not be opened.
-const PAUSE: Duration = Duration::from_millis(100);
-
-/// A connection that could not be opened as often in a row is given up: the server is gone; as long as none
-/// was ever opened, there is no server.
-const FAILURES_MAX: u32 = 30;
-const FAILURES_FIRST_MAX: u32 = 10;
 
 /// One thread's connections.
 pub(crate) struct PipelineWorker<'a> {
@@ -134,7 +127,14 @@ impl<'a> Work<'a> for PipelineWorker<'a> {
         }
     }
 
-    fn sent(&mut self, _: usize) {}
+    fn sent(&mut self, at: usize) {
+        let Core { record, now, is_open_loop, .. } = &mut self.core;
+        for pending in self.lanes[at].sent(*now) {
+            if *is_open_loop && pending.ready > 0 {
+                record.lateness.record(now.saturating_sub(pending.ready));
+            }
+        }
+    }
 
     fn end(&self, part: &Part<'_>) -> Option<End> {
         if self.busy == 0 && part.schedule.is_over(self.core.now) {
@@ -155,6 +155,7 @@ impl<'a> Work<'a> for PipelineWorker<'a> {
         let Token(at) = ready.token;
         let Some(lane) = self.lanes.get(at) else { return };
         if lane.socket.is_some() {
+            self.lanes[at].is_connecting = false;
             self.write(at);
             self.read(at);
         }
@@ -189,7 +190,8 @@ impl<'a> Work<'a> for PipelineWorker<'a> {
     }
 
     fn abandon(&mut self) {
-        for lane in &mut self.lanes {
+        for (at, lane) in self.lanes.iter_mut().enumerate() {
+            self.core.driver.release(at);
             for Pending { due, sent, .. } in lane.close() {
                 self.core.record.unanswered += 1;
                 self.core.record.censored(due.intended, (sent > 0).then_some(sent), self.core.now);
@@ -217,7 +219,7 @@ impl<'a> PipelineWorker<'a> {
     ) -> io::Result<Self> {
         let plan = shared.plan;
         let places = connections * shared.requests.origins().len();
-        let driver = Driver::new(Io::Epoll, places, shared.requests, shared.clock)?;
+        let driver = Driver::new(shared.io, places, shared.requests, shared.clock)?;
         let targets = plan.targets.iter().enumerate();
         let judges = targets.map(|(at, target)| {
             Judge::new(shared.requests.target(at).traits.method, target.expectation.clone())
@@ -268,27 +270,27 @@ impl<'a> PipelineWorker<'a> {
 
     /// Writes what a lane has, and opens its connection before that if need be.
     fn write(&mut self, at: usize) {
-        if self.lanes[at].socket.is_none() && !self.open(at) {
+        if self.lanes[at].socket.is_none() && !self.open(at) || self.lanes[at].is_connecting {
             return;
         }
         if !self.lanes[at].is_open && !self.establish(at) {
             return;
         }
         loop {
-            let now = self.core.shared.clock.now();
             let lane = &mut self.lanes[at];
             let (Some(socket), bytes) = lane.unwritten() else { return };
             if bytes.is_empty() {
                 return;
             }
-            match socket.write(bytes) {
+            let now = self.core.shared.clock.now();
+            let (driver, requests) = (&mut self.core.driver, self.core.shared.requests);
+            match driver.write(at, socket, requests, Outgoing::Own(bytes)) {
                 Ok(length) => {
                     self.core.record.bytes.sent += length as u64;
-                    let was_open = self.lanes[at].is_open;
-                    for pending in self.lanes[at].wrote(length, now) {
-                        if self.core.is_open_loop && was_open {
-                            self.core.record.lateness.record(now.saturating_sub(pending.ready));
-                        }
+                    self.lanes[at].wrote(length);
+                    if self.core.driver.sent() == Sent::Now {
+                        self.core.now = now;
+                        self.sent(at);
                     }
                     self.opened(at, now);
                 }
@@ -336,16 +338,19 @@ impl<'a> PipelineWorker<'a> {
         };
         self.openings += 1;
         let origin = &self.core.shared.requests.origins()[at / self.connections];
-        let opened = socket::open(origin, opening).and_then(|mut socket| {
-            let interest = Interest::READABLE | Interest::WRITABLE;
-            let registry = self.core.driver.registry().ok_or(ErrorKind::Unsupported)?;
-            socket.register(registry, Token(at), interest)?;
-            Ok(socket)
-        });
+        let opened =
+            self.core.driver.open(at, origin, opening).and_then(|(mut socket, is_ready)| {
+                if let Some(registry) = self.core.driver.registry() {
+                    let interest = Interest::READABLE | Interest::WRITABLE;
+                    socket.register(registry, Token(at), interest)?;
+                }
+                Ok((socket, is_ready))
+            });
         match opened {
-            Ok(socket) => {
+            Ok((socket, is_ready)) => {
                 let lane = &mut self.lanes[at];
                 (lane.opened_at, lane.socket) = (now, Some(socket));
+                lane.is_connecting = !is_ready;
                 true
             }
             Err(error) => {
@@ -360,7 +365,7 @@ impl<'a> PipelineWorker<'a> {
     fn establish(&mut self, at: usize) -> bool {
         let lane = &mut self.lanes[at];
         let Some(Stream::Layered(layered)) = &mut lane.socket else { return true };
-        let stage = match layered.establish() {
+        let stage = match self.core.driver.establish(at, layered) {
             Ok(stage) => stage,
             Err(error) => {
                 self.refused(at, error);
@@ -393,6 +398,11 @@ impl<'a> PipelineWorker<'a> {
             if !lane.is_open {
                 return;
             }
+            if self.core.driver.sent() == Sent::Later && lane.is_unsent() {
+                // Something came before the requests were out.
+                turns::hand_over(self);
+            }
+            let lane = &mut self.lanes[at];
             let Some(mut socket) = lane.socket.take() else { return };
             let read = self.core.driver.read(at, &mut socket);
             self.core.now = self.core.shared.clock.now();
@@ -435,7 +445,9 @@ impl<'a> PipelineWorker<'a> {
     /// the others are sent again if they may be.
     fn died(&mut self, at: usize, failure: Option<Failure>) {
         let mut left = self.lanes[at].close();
-        self.core.record.closed_by_server += 1;
+        self.core.driver.release(at);
+        // With a failure it is we who close, or it counts as that.
+        self.core.record.closed_by_server += u64::from(failure.is_none());
         if let Some(failure) = failure
             && let Some(front) = left.pop_front()
         {
@@ -460,10 +472,10 @@ impl<'a> PipelineWorker<'a> {
         let refusal = (origin.clone(), error);
         let lane = &mut self.lanes[at];
         let mut left = lane.close();
+        self.core.driver.release(at);
         lane.failures += 1;
-        lane.retry_at = self.core.shared.clock.now() + nanos(PAUSE);
-        let most = if self.connected { FAILURES_MAX } else { FAILURES_FIRST_MAX };
-        lane.is_given_up = lane.failures >= most;
+        lane.retry_at = self.core.shared.clock.now() + nanos(patience::PAUSE);
+        lane.is_given_up = lane.failures >= patience::tries(self.connected);
         self.refusal = Some(refusal);
         if !self.lanes[at].is_given_up {
             if let Some(front) = left.pop_front() {

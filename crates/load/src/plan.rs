@@ -215,8 +215,8 @@ pub enum Stop {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Io {
-    /// io_uring where the kernel has it and allows it and the run is plain HTTP over TCP, readiness
-    /// elsewhere.
+    /// io_uring where the kernel has it and allows it, readiness elsewhere and where only that can do what is
+    /// asked for (HTTP/2, a limited rate of receiving, a connection that is left open).
     #[default]
     Auto,
     /// io_uring: all requests of a turn in one system call.

@@ -41,10 +41,21 @@ pub(crate) fn open(origin: &Origin, opening: Opening<'_>) -> io::Result<Stream> 
         }
         Endpoint::Unix(path) => Stream::Unix(UnixStream::connect(path)?),
     };
+    if has_layers(origin, opening) { cover(socket, origin, opening) } else { Ok(socket) }
+}
+
+/// Whether something lies on top of a socket to `origin`.
+pub(crate) fn has_layers(origin: &Origin, opening: Opening<'_>) -> bool {
+    origin.tunnel.is_some() || (origin.secure.is_some() && opening.tls.is_some())
+}
+
+/// Puts on top of `socket` what has to be there.
+///
+/// # Errors
+///
+/// When rustls will not begin.
+pub(crate) fn cover(socket: Stream, origin: &Origin, opening: Opening<'_>) -> io::Result<Stream> {
     let tls = opening.tls.zip(origin.secure.as_ref());
-    if tls.is_none() && origin.tunnel.is_none() {
-        return Ok(socket);
-    }
     let layered = Layered::new(socket, origin.tunnel.as_deref(), tls)?;
     Ok(Stream::Layered(Box::new(layered)))
 }

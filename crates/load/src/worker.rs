@@ -12,11 +12,13 @@
 //! Source: epoll(7), "Questions and answers", for the short read; RFC 9112 section 9.3.1 for sending
 //! again what died on an idle connection.
 
+mod answered;
 mod chain;
 mod establish;
 mod fill;
 mod linger;
 mod recover;
+mod rest;
 mod throttle;
 
 use std::cmp::Reverse;
@@ -27,8 +29,8 @@ use std::sync::Arc;
 use mio::{Interest, Token};
 use rustls::ClientConfig;
 
-use crate::answer::{Answer, Judge};
-use crate::browse::{UNAUTHORIZED, Visit};
+use crate::answer::Judge;
+use crate::browse::Visit;
 use crate::clock::nanos;
 use crate::connection::{Connection, Exchange, State, Watch};
 use crate::deadlines::Deadlines;
@@ -36,9 +38,7 @@ use crate::driver::{Driver, Outgoing, READ_BYTES, Ready, Sent};
 use crate::elsewhere::Elsewhere;
 use crate::origin::Origin;
 use crate::part::{End, Part, Shared};
-use crate::plan::{Order, Persistence, TimeoutFrom};
-use crate::record::Sample;
-use crate::report::WrongAnswer;
+use crate::plan::{Order, TimeoutFrom};
 use crate::schedule::{Due, Schedule};
 use crate::socket::Opening;
 use crate::target::Target;
@@ -183,9 +183,9 @@ impl<'a> Work<'a> for Worker<'a> {
             State::Waiting => self.read(at, read_closed, schedule),
             State::Connecting => self.establish(at),
             State::Sending if self.core.driver.sent() == Sent::Later => {
-                // The news is that it is out, or something has come before that.
+                // The news is that what was sent is out, or something has come before that.
                 if !self.core.driver.is_sending(at) {
-                    connection.state = State::Waiting;
+                    self.write(at);
                 }
                 self.read(at, read_closed, schedule);
             }
@@ -376,11 +376,11 @@ impl<'a> Worker<'a> {
         };
         self.openings += 1;
         let origin = &self.origins[at / self.slots.len()];
-        let opened = self.core.driver.open(at, &mut self.connections[at], origin, opening);
-        let is_writable = match opened {
-            Ok(is_writable) => is_writable,
+        let (socket, is_writable) = match self.core.driver.open(at, origin, opening) {
+            Ok(opened) => opened,
             Err(error) => return self.refused(at, error),
         };
+        self.connections[at].socket = Some(socket);
         self.deadlines.set(at, now.saturating_add(self.timeout_ns));
         if !is_writable {
             return;
@@ -437,6 +437,10 @@ impl<'a> Worker<'a> {
                     (Outgoing::Own(bytes), bytes.len())
                 }
             };
+            if length == 0 {
+                connection.state = State::Waiting;
+                return;
+            }
             let is_later = self.core.driver.sent() == Sent::Later;
             let now = match exchange.sent {
                 0 if is_later => self.core.now,
@@ -564,127 +568,6 @@ impl<'a> Worker<'a> {
                 self.core.record.closed_by_server += 1;
             }
         }
-    }
-
-    /// Counts a complete answer; before that, sends the next request, so that the server has
-    /// something to do meanwhile.
-    #[inline]
-    fn answered(
-        &mut self,
-        at: usize,
-        mut answer: Answer,
-        closed: bool,
-        schedule: &mut Schedule<'_>,
-    ) {
-        let now = self.core.now;
-        let keep_alive = self.core.shared.plan.persistence == Persistence::KeepAlive;
-        let connection = &mut self.connections[at];
-        let exchange = connection.exchange;
-        let got = if answer.right { None } else { connection.incoming.take_got() };
-        let next = if self.browses { self.next_of_chain(at, answer) } else { Ok(None) };
-        // A login that is asked for and given is no wrong answer.
-        answer.right |= answer.status == UNAUTHORIZED && matches!(next, Ok(Some(_)));
-        if let Some(got) = got
-            && !answer.right
-        {
-            self.keep_example(at, got);
-        }
-        if self.core.shared.observer.is_some() {
-            let outcome = next.as_ref().map(|_| answer);
-            self.observe(at, outcome, matches!(next, Ok(Some(_))));
-        }
-        if self.browses
-            && let Ok(next) = &next
-        {
-            self.count_link(exchange, answer, next.is_some());
-        }
-        let connection = &mut self.connections[at];
-        if keep_alive && answer.persistent && !closed && connection.state == State::Waiting {
-            connection.used = true;
-        } else {
-            if self.may_linger && !keep_alive {
-                self.let_linger(at, closed);
-            }
-            self.core.driver.close(at, &mut self.connections[at]);
-            self.core.record.closed_by_server += u64::from(keep_alive);
-        }
-        self.connections[at].state = State::Free;
-        self.deadlines.clear(at);
-        self.busy -= 1;
-        let slot = self.slot(at);
-        match next {
-            Ok(None) => self.next(slot, schedule),
-            Ok(Some(next)) => self.go_on(next, exchange, answer.right),
-            Err(failure) => {
-                self.count_failure(at, failure);
-                return self.next(slot, schedule);
-            }
-        }
-
-        self.core.record.status(answer.status);
-        self.core.record.bytes.content += answer.content_bytes;
-        if answer.right {
-            let Exchange { intended, sent, first_byte, .. } = exchange;
-            self.core.record.sample(Sample { intended, sent, first_byte, ended: now });
-        } else {
-            self.core.record.wrong += 1;
-        }
-    }
-
-    /// A slot has nothing to do any more: it takes the next request, unless it is to rest.
-    #[inline]
-    fn next(&mut self, slot: usize, schedule: &mut Schedule<'_>) {
-        if self.rests(slot) {
-            return;
-        }
-        match schedule.take(self.core.now) {
-            Some(due) => self.begin_request(slot, due, self.core.now),
-            None => self.free.push_back((slot, self.core.now)),
-        }
-    }
-
-    /// Puts the slot to rest if it has sent all its requests or is to pause before the next.
-    #[inline]
-    fn rests(&mut self, slot: usize) -> bool {
-        if self.slots[slot].sent >= self.slots[slot].sent_end {
-            self.finished += 1;
-            return true;
-        }
-        if self.pause_max_ns > 0 {
-            let pause = self.random.u64(..=self.pause_max_ns);
-            self.resting.push(Reverse((self.core.now.saturating_add(pause), slot)));
-            return true;
-        }
-        false
-    }
-
-    /// Frees the slots that have rested.
-    fn rouse(&mut self) {
-        while let Some(&Reverse((at, slot))) = self.resting.peek()
-            && at <= self.core.now
-        {
-            self.resting.pop();
-            self.free.push_back((slot, at));
-        }
-    }
-
-    /// The place that a slot has come to on its own way through the list.
-    fn place_of(&self, slot: usize) -> usize {
-        let targets = self.core.shared.choice.places() as u128;
-        let number = (self.first_slot + slot) as u128;
-        let start = number * targets / self.core.shared.plan.connections as u128;
-        // Less than the number of places, so it fits.
-        ((start + u128::from(self.slots[slot].sent)) % targets) as usize
-    }
-
-    /// Keeps a wrong answer as an example.
-    #[cold]
-    fn keep_example(&mut self, at: usize, got: String) {
-        let connection = &self.connections[at];
-        let listed = connection.exchange.target;
-        let judge = connection.own.as_ref().map_or(&self.judges[listed], |own| &own.judge);
-        let example = WrongAnswer { url: self.target(at).uri(), expected: judge.expected(), got };
-        self.core.record.examples.push((listed, example));
     }
 
     /// What the request on a connection asks for.

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::io;
 use std::mem::ManuallyDrop;
-use std::net::SocketAddr;
 use std::ops::Range;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
@@ -31,6 +30,9 @@ const QUEUED_MAX: usize = 4096;
 /// Sends up to this length are not reported when they succeed: an empty send buffer has room for them.
 const UNREPORTED_BYTES_MAX: usize = 4096;
 
+/// Copies of requests up to this length leave their memory for others. There are no more than sockets.
+const SPARE_BYTES_MAX: usize = 16 * 1024;
+
 /// Send all of it, however often the send buffer is full.
 ///
 /// Source: recv(2), send(2); the same number on all architectures of Linux.
@@ -53,7 +55,9 @@ pub struct Ring {
     /// What is sent by range.
     block: ManuallyDrop<Arc<[u8]>>,
     /// What is sent by copy, until the kernel has sent it.
-    copies: ManuallyDrop<HashMap<Name, Box<[u8]>>>,
+    copies: ManuallyDrop<HashMap<Name, Vec<u8>>>,
+    /// Memory of copies that were sent, for further ones.
+    spare: Vec<Vec<u8>>,
     slots: Vec<Slot>,
     /// The buffer that the last event is about.
     lent: Option<(u16, u32)>,
@@ -141,6 +145,7 @@ impl Ring {
             buffers: ManuallyDrop::new(buffers),
             block: ManuallyDrop::new(block),
             copies: ManuallyDrop::default(),
+            spare: Vec::new(),
             slots: std::iter::repeat_with(Slot::default).take(slots).collect(),
             lent: None,
             closing: Vec::new(),
@@ -164,9 +169,9 @@ impl Ring {
     /// # Panics
     ///
     /// When there is no such slot.
-    pub fn connect(&mut self, slot: usize, socket: OwnedFd, address: SocketAddr) -> io::Result<()> {
+    pub fn connect(&mut self, slot: usize, socket: OwnedFd, address: SockAddr) -> io::Result<()> {
         self.close(slot)?;
-        let address = Box::new(SockAddr::from(address));
+        let address = Box::new(address);
         let operation =
             opcode::Connect::new(Fd(socket.as_raw_fd()), address.as_ptr().cast(), address.len());
         let place = &mut self.slots[slot];
@@ -212,7 +217,8 @@ impl Ring {
         if place.sending {
             return Err(io::ErrorKind::WouldBlock.into());
         }
-        let copy: Box<[u8]> = bytes.into();
+        let mut copy = self.spare.pop().unwrap_or_default();
+        copy.extend_from_slice(bytes);
         let operation = opcode::Send::new(Fd(socket.as_raw_fd()), copy.as_ptr(), length(bytes)?)
             .flags(MSG_WAITALL | MSG_NOSIGNAL)
             .build();
@@ -360,7 +366,14 @@ impl Ring {
         }
         match name.kind() {
             Some(Kind::Receive) if is_last => self.receives -= 1,
-            Some(Kind::Send) => drop(self.copies.remove(&name)),
+            Some(Kind::Send) => {
+                if let Some(mut copy) = self.copies.remove(&name)
+                    && copy.capacity() <= SPARE_BYTES_MAX
+                {
+                    copy.clear();
+                    self.spare.push(copy);
+                }
+            }
             _ => {}
         }
         let place = self.slots.get_mut(slot)?;

@@ -263,7 +263,7 @@ fn ring_with(slots: usize, block: Arc<[u8]>) -> Option<Ring> {
 
 fn connect(ring: &mut Ring, slot: usize, address: SocketAddr) {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, None).unwrap();
-    ring.connect(slot, socket.into(), address).unwrap();
+    ring.connect(slot, socket.into(), address.into()).unwrap();
 }
 
 /// Waits and shows everything that happens until `done` says so.

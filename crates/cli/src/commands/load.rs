@@ -200,7 +200,7 @@ enum OrderArg {
 /// How sockets are reached.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum IoArg {
-    /// io_uring where the kernel allows it and the run is plain HTTP, epoll elsewhere
+    /// io_uring where the kernel allows it, epoll elsewhere and for HTTP/2
     Auto,
     /// io_uring: all requests of a turn in one system call
     Uring,

@@ -125,7 +125,8 @@ impl Trials {
             "  {:<22}{:>12}{:>24}{:>14}{:>24}{:>10}",
             "", "requests/s", "of wrk", "per CPU-s", "of wrk", "calls"
         );
-        for generator in generators {
+        let was_run = |it: &&Generator| self.of(it.name()).next().is_some();
+        for generator in generators.iter().filter(was_run) {
             let mut cells = String::new();
             for (value, width) in
                 [(Trial::rate as fn(&Trial) -> f64, 12), (Trial::per_cpu_second, 14)]

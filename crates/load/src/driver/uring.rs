@@ -1,7 +1,8 @@
 //! Completions: all requests of a turn go to the kernel with the wait for their answers.
 //!
 //! Receives are armed once for each socket, so a request costs its share of one system call. What the
-//! ring reports is shown to the worker as readiness: news of a connection, and a read that gives it.
+//! ring reports is shown to the worker as readiness: news of a connection, and a read that gives it. What lies
+//! on top of a socket (TLS, a tunnel) has its bytes brought and taken.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
@@ -11,11 +12,14 @@ use std::time::Duration;
 
 use milepost_uring::{Event, Ring};
 use mio::Token;
+use socket2::{Domain, SockAddr, Socket, Type};
 
-use super::{EVENTS_MAX, Outgoing, Ready};
+use super::{EVENTS_MAX, Outgoing, READ_BYTES, Ready};
 use crate::endpoint::Endpoint;
+use crate::layered::{Layered, Stage};
+use crate::origin::Origin;
 use crate::socket::{self, Opening};
-use crate::stream::Stream;
+use crate::stream::{Piped, Stream};
 
 /// Requests that are handed over together. The kernel sends one after the other, some microseconds each:
 /// with more, the last would leave long after the time at which all of them count as sent.
@@ -34,6 +38,8 @@ pub(crate) struct Uring {
     taken: usize,
     /// Connections whose request waits to be handed over.
     queued: VecDeque<usize>,
+    /// What came on a connection with layers, without them.
+    plain: Vec<u8>,
     /// Whether the thread's timers have been made precise.
     is_precise: bool,
 }
@@ -45,6 +51,7 @@ impl Uring {
             event: None,
             taken: 0,
             queued: VecDeque::with_capacity(QUEUED_MAX * 2),
+            plain: Vec::new(),
             is_precise: false,
         })
     }
@@ -90,18 +97,39 @@ impl Uring {
     pub(super) fn open(
         &mut self,
         at: usize,
-        endpoint: &Endpoint,
+        origin: &Origin,
         opening: Opening<'_>,
     ) -> io::Result<Stream> {
-        let Endpoint::Tcp(address) = endpoint else { return Err(ErrorKind::Unsupported.into()) };
-        let address = opening.address.unwrap_or(*address);
-        let socket = socket::prepare(address, opening)?;
+        let (socket, address) = match &origin.endpoint {
+            Endpoint::Tcp(address) => {
+                let address = opening.address.unwrap_or(*address);
+                (socket::prepare(address, opening)?, address.into())
+            }
+            Endpoint::Unix(path) => {
+                (Socket::new(Domain::UNIX, Type::STREAM, None)?, SockAddr::unix(path)?)
+            }
+        };
+        let stream = if socket::has_layers(origin, opening) {
+            socket::cover(Stream::Piped(Piped::default()), origin, opening)?
+        } else {
+            Stream::Ring
+        };
         self.ring.connect(at, socket.into(), address)?;
-        Ok(Stream::Ring)
+        Ok(stream)
+    }
+
+    pub(super) fn establish(&mut self, at: usize, layered: &mut Layered) -> io::Result<Stage> {
+        self.feed(at, layered)?;
+        let stage = layered.establish();
+        self.flush(at, layered)?;
+        stage
     }
 
     #[inline]
-    pub(super) fn read(&mut self, at: usize) -> io::Result<&[u8]> {
+    pub(super) fn read(&mut self, at: usize, stream: &mut Stream) -> io::Result<&[u8]> {
+        if let Stream::Layered(layered) = stream {
+            return self.read_layered(at, layered);
+        }
         match self.event.take_if(|(about, _)| *about == at) {
             Some((_, Event::Received)) => Ok(self.ring.bytes()),
             Some((_, Event::Ended)) => Ok(&[]),
@@ -110,9 +138,19 @@ impl Uring {
         }
     }
 
+    fn read_layered(&mut self, at: usize, layered: &mut Layered) -> io::Result<&[u8]> {
+        self.feed(at, layered)?;
+        self.plain.resize(READ_BYTES, 0);
+        let length = layered.read(&mut self.plain);
+        // What TLS itself has to say about what came.
+        self.flush(at, layered)?;
+        Ok(&self.plain[..length?])
+    }
+
     #[inline]
     pub(super) fn write(&mut self, at: usize, bytes: Outgoing<'_>) -> io::Result<usize> {
-        if let Some((_, event)) = self.event.take_if(|(about, _)| *about == at) {
+        let is_read = |event: &Event| matches!(event, Event::Received | Event::Ended);
+        if let Some((_, event)) = self.event.take_if(|(about, it)| *about == at && !is_read(it)) {
             match event {
                 Event::Failed(error) => return Err(error),
                 Event::Connected => self.ring.receive(at)?,
@@ -132,6 +170,45 @@ impl Uring {
         };
         self.queued.push_back(at);
         Ok(length)
+    }
+
+    pub(super) fn write_layered(
+        &mut self,
+        at: usize,
+        layered: &mut Layered,
+        bytes: &[u8],
+    ) -> io::Result<usize> {
+        self.feed(at, layered)?;
+        let length = layered.write(bytes)?;
+        self.flush(at, layered)?;
+        self.queued.push_back(at);
+        Ok(length)
+    }
+
+    /// Gives what has happened to a socket to what lies on top of it.
+    fn feed(&mut self, at: usize, layered: &mut Layered) -> io::Result<()> {
+        let event = self.event.take_if(|(about, _)| *about == at);
+        let Stream::Piped(piped) = layered.socket() else { return Ok(()) };
+        match event {
+            None | Some((_, Event::Sent)) => {}
+            Some((_, Event::Connected)) => self.ring.receive(at)?,
+            Some((_, Event::Received)) => piped.receive(self.ring.bytes()),
+            Some((_, Event::Ended)) => piped.end(),
+            Some((_, Event::Failed(error))) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Sends what lies on top of a socket has left for it. What does not go now goes when there is news of
+    /// what went before.
+    fn flush(&mut self, at: usize, layered: &mut Layered) -> io::Result<()> {
+        let Stream::Piped(piped) = layered.socket() else { return Ok(()) };
+        let bytes = piped.outgoing();
+        if !bytes.is_empty() && !self.ring.is_sending(at) {
+            self.ring.send_copy(at, bytes)?;
+            bytes.clear();
+        }
+        Ok(())
     }
 
     #[inline]

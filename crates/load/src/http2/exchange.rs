@@ -9,7 +9,7 @@ use http::Request;
 use tokio::time::{sleep, timeout_at};
 
 use super::link::{self, Link};
-use super::{FAILURES_MAX, Http2Worker, PAUSE, UnderWay};
+use super::{Http2Worker, UnderWay};
 use crate::answer::Failure;
 use crate::browse::{Step, UNAUTHORIZED, digest};
 use crate::chains::Link as ChainLink;
@@ -19,6 +19,7 @@ use crate::elsewhere;
 use crate::failure::{FailureKind, RunError};
 use crate::keep::Kept;
 use crate::observer::{Answered, Exchanged, Outcome};
+use crate::patience;
 use crate::plan::{Order, Refusal};
 use crate::record::Sample;
 use crate::report::WrongAnswer;
@@ -228,10 +229,10 @@ impl Http2Worker<'_> {
     /// After a failure: waits while the connection cannot be opened. False if it is to be given up.
     async fn recover(&self, link: &Link) -> bool {
         if link.failures() > 0 && self.shared.plan.refusal == Refusal::Retry {
-            if link.failures() >= FAILURES_MAX {
+            if link.failures() >= patience::tries(self.connected.get()) {
                 return false;
             }
-            sleep(PAUSE).await;
+            sleep(patience::PAUSE).await;
         }
         true
     }

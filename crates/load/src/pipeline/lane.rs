@@ -17,7 +17,7 @@ use crate::stream::Stream;
 pub(super) struct Pending {
     pub(super) target: usize,
     pub(super) due: Due,
-    /// Since when its place was free, and when it was due.
+    /// Since when its place was free, and when it was due; 0 if its connection had to be opened for it.
     pub(super) ready: u64,
     /// Bytes of all requests on the connection before it.
     start: u64,
@@ -29,6 +29,8 @@ pub(super) struct Pending {
 #[derive(Debug)]
 pub(super) struct Lane {
     pub(super) socket: Option<Stream>,
+    /// Whether nothing may be done with the socket before there is news of it.
+    pub(super) is_connecting: bool,
     /// Whether requests can be written.
     pub(super) is_open: bool,
     pub(super) opened_at: u64,
@@ -73,6 +75,7 @@ impl Lane {
     pub(super) fn new() -> Self {
         Self {
             socket: None,
+            is_connecting: false,
             is_open: false,
             opened_at: 0,
             connected_at: 0,
@@ -92,6 +95,7 @@ impl Lane {
 
     /// Puts a request behind the others.
     pub(super) fn push(&mut self, target: usize, due: Due, ready: u64, bytes: &[u8]) {
+        let ready = if self.is_open { ready } else { 0 };
         self.pending.push_back(Pending { target, due, ready, start: self.queued, sent: 0 });
         self.out.extend_from_slice(bytes);
         self.queued += bytes.len() as u64;
@@ -102,15 +106,18 @@ impl Lane {
         (self.socket.as_mut(), &self.out[self.written..])
     }
 
-    /// `length` bytes were written at `now`. Returns the requests whose first byte was among them.
-    pub(super) fn wrote(&mut self, length: usize, now: u64) -> impl Iterator<Item = Pending> + '_ {
+    /// `length` bytes were written.
+    pub(super) fn wrote(&mut self, length: usize) {
         self.written += length;
-        let left = self.out.len() - self.written;
-        if left == 0 {
+        if self.written == self.out.len() {
             self.out.clear();
             self.written = 0;
         }
-        let gone = self.queued - left as u64;
+    }
+
+    /// What was written counts as sent at `now`. Returns the requests whose first byte was among it.
+    pub(super) fn sent(&mut self, now: u64) -> impl Iterator<Item = Pending> + '_ {
+        let gone = self.queued - (self.out.len() - self.written) as u64;
         // Those that were sent before are in front.
         let from = self.pending.partition_point(|pending| pending.sent > 0);
         let sent = self.pending.range_mut(from..).take_while(move |it| it.start < gone);
@@ -118,6 +125,11 @@ impl Lane {
             pending.sent = now;
             *pending
         })
+    }
+
+    /// Whether the request in front is written and does not count as sent yet.
+    pub(super) fn is_unsent(&self) -> bool {
+        self.pending.front().is_some_and(|front| front.sent == 0)
     }
 
     /// Whether the answer to the request in front has begun.
@@ -213,6 +225,7 @@ impl Lane {
     /// Closes the socket and returns what was not answered.
     pub(super) fn close(&mut self) -> VecDeque<Pending> {
         self.socket = None;
+        self.is_connecting = false;
         self.is_open = false;
         self.connected_at = 0;
         self.out.clear();
@@ -272,7 +285,10 @@ mod tests {
         for number in 0..3 {
             lane.push(0, Due { number, intended: 0 }, 0, b"0123456789");
         }
-        let mut wrote = |length, now| lane.wrote(length, now).map(|it| it.due.number).collect();
+        let mut wrote = |length, now| {
+            lane.wrote(length);
+            lane.sent(now).map(|it| it.due.number).collect()
+        };
         let none: Vec<u64> = Vec::new();
         let found: [Vec<_>; 4] = [wrote(10, 5), wrote(1, 6), wrote(9, 7), wrote(10, 8)];
         assert_eq!(found, [vec![0], vec![1], none, vec![2]]);
@@ -286,7 +302,8 @@ mod tests {
         for number in 0..requests {
             lane.push(0, Due { number, intended: 1 }, 1, b"x");
         }
-        assert_eq!(lane.wrote(requests as usize, 2).count() as u64, requests);
+        lane.wrote(requests as usize);
+        assert_eq!(lane.sent(2).count() as u64, requests);
         lane
     }
 

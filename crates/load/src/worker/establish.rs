@@ -23,7 +23,7 @@ impl Worker<'_> {
     fn establish_layers(&mut self, at: usize) {
         let connection = &mut self.connections[at];
         let Some(Stream::Layered(layered)) = &mut connection.socket else { return };
-        let stage = match layered.establish() {
+        let stage = match self.core.driver.establish(at, layered) {
             Ok(stage) => stage,
             Err(error) => return self.refused(at, error),
         };

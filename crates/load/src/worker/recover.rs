@@ -14,6 +14,7 @@ use crate::clock::nanos;
 use crate::connection::{Exchange, State};
 use crate::failure::FailureKind;
 use crate::origin::Origin;
+use crate::patience::{GIVE_UP_AFTER, GIVE_UP_FIRST};
 use crate::plan::Refusal;
 
 /// Failures to connect in a row that cost one request.
@@ -24,13 +25,6 @@ const PAUSE_MIN: Duration = Duration::from_millis(10);
 
 /// Longest pause: a server that comes back is found soon.
 const PAUSE_MAX: Duration = Duration::from_millis(500);
-
-/// A connection that could not be opened for this long is given up: the server is gone. A restart
-/// takes less.
-const GIVE_UP_AFTER: Duration = Duration::from_secs(5);
-
-/// The same as long as no connection was ever opened: there is no server.
-const GIVE_UP_FIRST: Duration = Duration::from_secs(1);
 
 impl Worker<'_> {
     /// A connection ended under its request. If it had been idle, the server may have ended it

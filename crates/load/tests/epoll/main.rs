@@ -2,11 +2,15 @@
 
 #[path = "../load/answers.rs"]
 mod answers;
+#[path = "../load/chain.rs"]
+mod chain;
 #[path = "../load/failures.rs"]
 mod failures;
 #[path = "../load/misbehaviour.rs"]
 #[allow(dead_code, reason = "the drop-ins are tested there alone")]
 mod misbehaviour;
+#[path = "../load/names.rs"]
+mod names;
 #[path = "../load/observer.rs"]
 mod observer;
 #[path = "../load/open_loop.rs"]
@@ -15,12 +19,18 @@ mod open_loop;
 mod peer;
 #[path = "../load/persistence.rs"]
 mod persistence;
+#[path = "../load/pipeline.rs"]
+mod pipeline;
 #[path = "../load/runs.rs"]
 mod runs;
 #[path = "../load/slots.rs"]
 mod slots;
+#[path = "../load/sockets.rs"]
+mod sockets;
 #[path = "../load/stop.rs"]
 mod stop;
+#[path = "../load/tls.rs"]
+mod tls;
 
 use milepost_load::Io;
 

@@ -124,6 +124,17 @@ fn what_a_server_leaves_unanswered_is_sent_again_if_it_may_be() {
 }
 
 #[test]
+fn what_is_given_up_after_a_timeout_was_not_closed_by_the_server() {
+    let peer = Peer::start(|it| while it.request().is_some() {});
+    let mut plan = plan(&peer, 4);
+    plan.pipeline = Some(2);
+    plan.timeout = Duration::from_millis(100);
+    let report = load(&plan);
+    assert_eq!(kinds(&report), [(FailureKind::TimedOut, 4)], "{report:?}");
+    assert_eq!(report.connections.closed_by_server, 0);
+}
+
+#[test]
 fn each_misbehaviour_fails_the_request_in_front_and_none_hangs() {
     for_each_fault(|fault, peer| {
         if fault.kinds == [FailureKind::SurplusBytes] {

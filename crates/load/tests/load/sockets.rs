@@ -16,6 +16,7 @@ fn a_unix_socket_is_as_good_as_an_address() {
     serve(&path);
     for persistence in [Persistence::KeepAlive, Persistence::Close] {
         let mut plan = Plan::new(vec![Target::new(path.clone(), "localhost", "/a")]);
+        plan.io = crate::IO;
         plan.connections = 3;
         plan.persistence = persistence;
         plan.stop = Stop::Requests(100);
@@ -29,6 +30,7 @@ fn a_unix_socket_is_as_good_as_an_address() {
 #[test]
 fn a_unix_socket_that_is_not_there_is_no_run() {
     let mut plan = Plan::new(vec![Target::new(path("absent"), "localhost", "/a")]);
+    plan.io = crate::IO;
     plan.stop = Stop::Requests(100);
     let error = run(&plan, &milepost_load::Control::new()).unwrap_err();
     assert!(matches!(error, RunError::Connect { .. }), "{error}");

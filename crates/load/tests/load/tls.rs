@@ -72,6 +72,7 @@ impl Server {
         let mut target = Target::new(self.address, "server.example", "/a");
         target.scheme = Scheme::Https;
         let mut plan = Plan::new(vec![target]);
+        plan.io = crate::IO;
         plan.connections = 1;
         plan.stop = Stop::Requests(requests);
         plan.tls.trust_pem(self.authority.as_bytes()).unwrap();
@@ -279,6 +280,7 @@ fn what_is_no_tls_is_an_error_and_the_run_ends() {
         let mut target = Target::new(peer.address(), "server.example", "/a");
         target.scheme = Scheme::Https;
         let mut plan = Plan::new(vec![target]);
+        plan.io = crate::IO;
         plan.tls.trusts_any = true;
         plan.stop = Stop::Requests(50);
         let error = run(&plan, &milepost_load::Control::new()).unwrap_err();
@@ -299,6 +301,7 @@ fn a_handshake_that_never_ends_is_timed_out() {
     let mut target = Target::new(peer.address(), "server.example", "/a");
     target.scheme = Scheme::Https;
     let mut plan = Plan::new(vec![target]);
+    plan.io = crate::IO;
     plan.tls.trusts_any = true;
     plan.timeout = Duration::from_millis(200);
     plan.refusal = Refusal::Fail;
