@@ -1,7 +1,8 @@
 //! `milepost load` as it is used: exit codes, what is on stdout and stderr, and Ctrl-C.
 
+use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::Arc;
@@ -458,6 +459,30 @@ fn ctrl_c_ends_the_run_and_prints_the_report() {
     assert!(report["requests"].as_u64().is_some_and(|requests| requests > 0), "{report}");
 }
 
+#[test]
+fn a_host_is_looked_up_anew_and_all_its_addresses_are_used() {
+    let first = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = first.local_addr().unwrap().port();
+    let addresses: HashSet<_> = ("localhost", port).to_socket_addrs().unwrap().collect();
+    let listeners =
+        addresses.into_iter().map(|address| match address.ip() == Ipv4Addr::LOCALHOST {
+            true => first.try_clone().unwrap(),
+            false => TcpListener::bind(address).unwrap(),
+        });
+    let counts: Vec<_> = listeners.map(|listener| serve_on(listener, &Arc::default())).collect();
+    let url = format!("http://localhost:{port}/test/1");
+    let args = ["-d", "500ms", "--no-keep-alive", "--resolve-every", "50ms", "--json", &url];
+    let output = load(&args);
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    let report: Value = serde_json::from_str(out(&output)).unwrap();
+    let answered: Vec<_> = counts.iter().map(|count| count.load(SeqCst)).collect();
+    assert!(answered.iter().all(|&count| count > 0), "{answered:?}");
+    assert!(answered.iter().sum::<u64>() >= report["requests"].as_u64().unwrap(), "{report}");
+    let never = load(&[&url, "--resolve-every", "0"]);
+    assert_eq!(never.status.code(), Some(2));
+    assert!(err(&never).contains("a duration is a positive number"), "{}", err(&never));
+}
+
 /// Answers `/test/N` with a redirect to `/new/N`, anything else with 404, for as long as the test
 /// process lives.
 fn serve() -> SocketAddr {
@@ -466,17 +491,23 @@ fn serve() -> SocketAddr {
 
 /// The same, and counts the answers.
 fn serve_counting(answered: &Arc<AtomicU64>) -> SocketAddr {
-    let answered = Arc::clone(answered);
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    serve_on(listener, answered);
+    address
+}
+
+fn serve_on(listener: TcpListener, answered: &Arc<AtomicU64>) -> Arc<AtomicU64> {
+    let counted = Arc::clone(answered);
     let address = listener.local_addr().unwrap();
     thread::spawn(move || {
         for socket in listener.incoming() {
             let socket = socket.unwrap();
-            let answered = Arc::clone(&answered);
-            thread::spawn(move || answer(&socket, address, &answered));
+            let counted = Arc::clone(&counted);
+            thread::spawn(move || answer(&socket, address, &counted));
         }
     });
-    address
+    Arc::clone(answered)
 }
 
 fn answer(mut socket: &TcpStream, address: SocketAddr, answered: &AtomicU64) {

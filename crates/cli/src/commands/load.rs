@@ -246,7 +246,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     if let Some(assertion) = find_max {
         return search::run(&plan, &assertion, shown);
     }
-    let mut outputs = Outputs::open(&output_args)?;
+    let mut outputs = Outputs::open(&output_args, &plan.tls)?;
     if let Some(address) = outputs.metrics_at() {
         note(&format!("metrics at http://{address}/metrics"));
     }

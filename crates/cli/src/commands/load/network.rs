@@ -186,7 +186,7 @@ impl Args {
 }
 
 /// Trusts whom the system trusts.
-fn trust_system(tls: &mut TlsSettings) -> anyhow::Result<()> {
+pub(super) fn trust_system(tls: &mut TlsSettings) -> anyhow::Result<()> {
     let found = rustls_native_certs::load_native_certs();
     if found.certs.is_empty() {
         let why = found.errors.first().map_or(String::new(), |error| format!(" ({error})"));

@@ -5,17 +5,18 @@
 //!
 //! Source: OTLP 1.3, "OTLP/HTTP" with JSON encoding; opentelemetry-proto `metrics.proto`.
 
-use std::io::{self, BufRead, BufReader, ErrorKind, Write};
-use std::net::{TcpStream, ToSocketAddrs};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, anyhow, bail};
-use milepost_load::{Counts, HttpUrl, Interval, Scheme};
+use anyhow::{Context, bail};
+use milepost_load::{
+    Control, Counts, HttpUrl, Interval, Io, Persistence, Plan, Refusal, Scheme, Stop, TlsSettings,
+};
 use milepost_stats::histogram::Histogram;
 use serde_json::{Value, json};
 
+use super::network::trust_system;
 use super::prometheus::BUCKETS_US;
 
 /// A collector that takes longer to accept, or to answer, is not waited for.
@@ -46,24 +47,26 @@ struct State {
     message: Option<String>,
     ends: bool,
     /// The first that went wrong.
-    fault: Option<io::Error>,
+    fault: Option<anyhow::Error>,
 }
 
 impl Otlp {
-    /// Gets ready to send to `url`. Whether somebody is there is seen when something is sent.
+    /// Gets ready to send to `url`, over TLS to whom the run trusts. Whether somebody is there is seen when
+    /// something is sent.
     ///
     /// # Errors
     ///
-    /// When it is no URL that can be sent to.
-    pub(super) fn open(url: &str) -> anyhow::Result<Self> {
+    /// When it is no URL that can be sent to, or nobody is trusted.
+    pub(super) fn open(url: &str, tls: &TlsSettings) -> anyhow::Result<Self> {
         let parsed = HttpUrl::parse(url).with_context(|| format!("cannot send to {url}"))?;
-        if parsed.scheme() == Scheme::Https {
-            bail!("cannot send to {url}: OTLP is sent over http, to a collector nearby");
-        }
+        let tls = match parsed.scheme() {
+            Scheme::Http => TlsSettings::default(),
+            Scheme::Https => trusted(tls).with_context(|| format!("cannot send to {url}"))?,
+        };
         let shared = Arc::<Shared>::default();
         let thread = thread::Builder::new().name("otlp".to_owned()).spawn({
             let shared = Arc::clone(&shared);
-            move || shared.send_all(&parsed)
+            move || shared.send_all(&parsed, &tls)
         });
         Ok(Self {
             counts: Counts::default(),
@@ -95,7 +98,7 @@ impl Otlp {
         self.end();
         match self.shared.state().fault.take() {
             None => Ok(()),
-            Some(error) => Err(anyhow!(error).context("cannot send to the OTLP collector")),
+            Some(error) => Err(error.context("cannot send to the OTLP collector")),
         }
     }
 
@@ -121,7 +124,7 @@ impl Shared {
     }
 
     /// Sends each message that there is, and ends after the last.
-    fn send_all(&self, url: &HttpUrl) {
+    fn send_all(&self, url: &HttpUrl, tls: &TlsSettings) {
         loop {
             let mut state = self.state();
             let message = loop {
@@ -134,33 +137,43 @@ impl Shared {
                 }
             };
             drop(state);
-            if let Err(error) = post(url, &message) {
+            if let Err(error) = post(url, tls, message) {
                 self.state().fault.get_or_insert(error);
             }
         }
     }
 }
 
-/// Sends one message and reads whether it was taken.
-fn post(url: &HttpUrl, message: &str) -> io::Result<()> {
-    let mut addresses = (url.host(), url.port()).to_socket_addrs()?;
-    let address = addresses.next().ok_or(ErrorKind::NotFound)?;
-    let mut socket = TcpStream::connect_timeout(&address, PATIENCE)?;
-    socket.set_read_timeout(Some(PATIENCE))?;
-    socket.set_write_timeout(Some(PATIENCE))?;
-    let head = format!(
-        "POST {} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\
-         Connection: close\r\n\r\n",
-        url.request_target(),
-        url.authority(),
-        message.len()
-    );
-    socket.write_all(&[head.as_bytes(), message.as_bytes()].concat())?;
-    let mut line = String::new();
-    BufReader::new(socket).read_line(&mut line)?;
-    match line.split(' ').nth(1) {
-        Some(status) if status.starts_with('2') => Ok(()),
-        _ => Err(io::Error::other(format!("it answered {:?}", line.trim_end()))),
+/// Whom a collector must be: somebody whom the servers of the run may be.
+fn trusted(tls: &TlsSettings) -> anyhow::Result<TlsSettings> {
+    let mut own = TlsSettings::default();
+    own.trusted.clone_from(&tls.trusted);
+    own.trusts_any = tls.trusts_any;
+    if own.trusted.is_empty() && !own.trusts_any {
+        trust_system(&mut own)?;
+    }
+    Ok(own)
+}
+
+/// Sends one message, which is a run of one request, and looks whether it was taken.
+fn post(url: &HttpUrl, tls: &TlsSettings, message: String) -> anyhow::Result<()> {
+    let mut target = url.target(url.resolve()?);
+    target.method = "POST".to_owned();
+    target.fields.push(("Content-Type".to_owned(), "application/json".to_owned()));
+    target.content = message.into_bytes().into();
+    let mut plan = Plan::new(vec![target]);
+    plan.io = Io::Epoll;
+    plan.tls = tls.clone();
+    plan.connections = 1;
+    plan.persistence = Persistence::Close;
+    plan.refusal = Refusal::Fail;
+    plan.timeout = PATIENCE;
+    plan.stop = Stop::Requests(1);
+    let report = milepost_load::run(&plan, &Control::new())?;
+    match report.statuses.first_key_value() {
+        Some((200..300, _)) => Ok(()),
+        Some((status, _)) => bail!("it answered with status {status}"),
+        None => bail!("{}", report.errors_by_kind.first().map_or("no answer", |it| &it.example)),
     }
 }
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
-use milepost_load::Interval;
+use milepost_load::{Interval, TlsSettings};
 use milepost_stats::hdr_log;
 use milepost_stats::histogram::Histogram;
 use serde_json::{Value, json};
@@ -84,7 +84,11 @@ impl Outputs {
     /// # Errors
     ///
     /// When a file cannot be made, or the address is taken.
-    pub(super) fn open(args: &OutputArgs) -> anyhow::Result<Self> {
+    pub(super) fn open(
+        args: &OutputArgs,
+        #[cfg_attr(not(feature = "otlp"), allow(unused_variables, reason = "OTLP alone needs it"))]
+        tls: &TlsSettings,
+    ) -> anyhow::Result<Self> {
         let mut outputs = Self::default();
         let files = [(Kind::Csv, &args.csv), (Kind::Ndjson, &args.ndjson), (Kind::Hdr, &args.hdr)];
         for (kind, path) in files {
@@ -97,7 +101,7 @@ impl Outputs {
         }
         #[cfg(feature = "otlp")]
         if let Some(url) = &args.otlp {
-            outputs.otlp = Some(super::otlp::Otlp::open(url)?);
+            outputs.otlp = Some(super::otlp::Otlp::open(url, tls)?);
         }
         Ok(outputs)
     }
