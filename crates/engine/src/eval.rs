@@ -23,6 +23,7 @@ mod handler;
 mod htaccess;
 mod identity;
 mod if_walk;
+mod listing;
 mod logged;
 mod map;
 mod negotiate;

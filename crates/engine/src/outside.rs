@@ -105,6 +105,17 @@ pub trait Outside {
 
     /// Returns the time as seconds since the epoch, and the offset of local time from UTC in seconds.
     fn now(&self) -> (i64, i32);
+
+    /// Returns the offset of local time from UTC, in seconds, at a time in seconds since the epoch.
+    fn utc_offset(&self, _at: i64) -> i32 {
+        self.now().1
+    }
+
+    /// Returns when a file or directory was last changed, in nanoseconds since the epoch. Lists of
+    /// directories show it; without it they show no time.
+    fn modified_ns(&self, _path: &Path) -> Option<i128> {
+        None
+    }
 }
 
 /// What changes when a file does.

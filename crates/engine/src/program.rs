@@ -12,6 +12,7 @@ mod error_document;
 mod expires;
 mod expression;
 mod hosts;
+mod listing;
 mod map;
 mod mime;
 mod part;
@@ -36,6 +37,10 @@ pub(crate) use error_document::{Document, DocumentKind, ErrorDocument};
 pub(crate) use expires::{Expires, Expiry, ExpiryBase};
 pub(crate) use expression::{IfSection, SectionAlias, SectionRedirect};
 pub(crate) use hosts::Hosts;
+pub(crate) use listing::{
+    Attached, AttachedTo, Column, Description, IndexOptions, ListFlags, Listed, Listing, Width,
+    find as find_attached,
+};
 pub(crate) use map::{InternalMap, Map, QueryMap};
 pub(crate) use mime::{Attribute as ExtensionAttribute, Extension, Mime, Script};
 pub(crate) use part::Part;

@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use chrono::Local;
+use chrono::{DateTime, Local, TimeZone};
 use milepost_engine::{
     Database, Diagnostic, FileKind, Outside, Stamp, TlsBackend, TlsFault, TlsServer,
 };
@@ -35,8 +35,7 @@ impl Outside for FileSystem {
             Ok(metadata) if metadata.is_file() => Ok(Some(Stamp {
                 inode: (metadata.dev(), metadata.ino()),
                 len: metadata.len(),
-                modified_ns: i128::from(metadata.mtime()) * 1_000_000_000
-                    + i128::from(metadata.mtime_nsec()),
+                modified_ns: modified_ns(&metadata),
             })),
             Ok(_) => Ok(None),
             Err(error) => match error.kind() {
@@ -93,6 +92,15 @@ impl Outside for FileSystem {
     fn now(&self) -> (i64, i32) {
         let now = Local::now();
         (now.timestamp(), now.offset().local_minus_utc())
+    }
+
+    fn utc_offset(&self, at: i64) -> i32 {
+        let offset = |time: DateTime<Local>| time.offset().local_minus_utc();
+        Local.timestamp_opt(at, 0).earliest().map_or(0, offset)
+    }
+
+    fn modified_ns(&self, path: &Path) -> Option<i128> {
+        fs::metadata(path).ok().map(|metadata| modified_ns(&metadata))
     }
 }
 
@@ -162,6 +170,19 @@ impl Outside for LastLook {
     fn now(&self) -> (i64, i32) {
         FileSystem.now()
     }
+
+    fn utc_offset(&self, at: i64) -> i32 {
+        FileSystem.utc_offset(at)
+    }
+
+    fn modified_ns(&self, path: &Path) -> Option<i128> {
+        FileSystem.modified_ns(path)
+    }
+}
+
+/// When a file was last changed, in nanoseconds since the epoch.
+fn modified_ns(metadata: &Metadata) -> i128 {
+    i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec())
 }
 
 /// Tells what was found.

@@ -164,6 +164,7 @@ impl Builder<'_> {
                 if self.has_right_count(directive, known)
                     && self.has_right_values(directive, lower)
                     && !self.mime(directive, lower, context)
+                    && !self.listing(directive, lower, context)
                     && !self.serving(directive, lower, context)
                     && !self.trace_enable(directive, lower, context)
                     && !self.log_level(directive, lower, context)

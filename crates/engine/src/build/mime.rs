@@ -1,5 +1,5 @@
 //! `SetHandler`, `AddHandler` and the other directives about extensions; `ForceType`, `AddDefaultCharset`,
-//! `DefaultLanguage`; `Action`, `IndexIgnore`, `LanguagePriority`, `MultiviewsMatch`, `TypesConfig`.
+//! `DefaultLanguage`; `Action`, `LanguagePriority`, `MultiviewsMatch`, `TypesConfig`.
 //!
 //! Source: httpd 2.4.71 `modules/http/mod_mime.c`, `add_extension_info`, `remove_extension_info`,
 //! `multiviews_match`; `server/core.c`, `set_sethandler`, `set_add_default_charset`; `modules/mappers/mod_actions.c`, `add_action`.
@@ -106,9 +106,6 @@ impl Builder<'_> {
                     script: (*rest[0]).into(),
                     is_virtual: rest.len() > 1,
                 });
-            }
-            b"indexignore" => {
-                mime_of(context).unlisted.extend(words.iter().map(|word| (**word).into()));
             }
             b"languagepriority" => {
                 mime_of(context).languages = words.iter().map(|word| (**word).into()).collect();

@@ -14,7 +14,7 @@ use crate::trace::Event;
 const INDEX: &[u8] = b"index.html";
 
 /// What a subrequest for another path shows.
-enum Found {
+pub(super) enum Found {
     /// A file: the request may become the subrequest.
     File(Box<Hop>),
     /// As `File`, and a rule sent the subrequest on.
@@ -90,7 +90,7 @@ impl Run<'_> {
     }
 
     /// A subrequest for a path, absolute or below the one of the request.
-    fn look_at(&mut self, hop: &Hop, name: &[u8]) -> Found {
+    pub(super) fn look_at(&mut self, hop: &Hop, name: &[u8]) -> Found {
         if self.subrequests >= self.server.recursion_max.1 {
             return Found::End(End::Status(500), Box::default());
         }

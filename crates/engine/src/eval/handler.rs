@@ -12,17 +12,12 @@ use milepost_http::method;
 use milepost_http::path;
 
 use super::{End, Hop, Run};
-use crate::build::{bytes_to_path, path_to_bytes};
 use crate::outside::FileKind;
 use crate::program::Mime;
-use crate::wildcard;
 
 /// Handlers that answer whatever the path, and the modules that have them.
 const ANSWER_ALL: &[(&[u8], &str)] =
     &[(b"server-status", "mod_status.c"), (b"server-info", "mod_info.c")];
-
-/// The most entries that a list of a directory has: it is made in memory, for each request.
-const LISTED_MAX: usize = 10_000;
 
 impl Run<'_> {
     /// Answers a request that has come through all phases.
@@ -65,7 +60,8 @@ impl Run<'_> {
                 if config.options.listing != Some(true) {
                     return End::Status(403);
                 }
-                self.list(hop, mime);
+                let listing = config.listing.clone().unwrap_or_default();
+                self.list(hop, &listing, mime);
                 End::Page
             }
             b"GET" | b"HEAD" | b"POST" => match hop.kind {
@@ -114,43 +110,6 @@ impl Run<'_> {
         }
         End::Internal
     }
-
-    /// Writes the list of a directory as a page.
-    fn list(&mut self, hop: &Hop, mime: Option<&Mime>) {
-        let directory = bytes_to_path(&hop.filename);
-        let mut names = self.outside.list(directory).unwrap_or_default();
-        names.sort_unstable();
-        let is_hidden = |name: &[u8]| {
-            let mut patterns = mime.iter().flat_map(|mime| &mime.unlisted);
-            // `.htaccess` and its kind are nobody's business.
-            name.first() == Some(&b'.') || patterns.any(|pattern| wildcard::matches(pattern, name))
-        };
-        let answer = &mut self.work.answer;
-        answer.clear();
-        answer.extend_from_slice(b"<!DOCTYPE html>\n<title>Index of ");
-        escape_html(&hop.uri, answer);
-        answer.extend_from_slice(b"</title>\n<ul>\n<li><a href=\"../\">../</a></li>\n");
-        let names = names.iter().filter(|name| !is_hidden(path_to_bytes(name)));
-        for name in names.take(LISTED_MAX) {
-            let slash: &[u8] = match self.outside.kind(&directory.join(name)) {
-                FileKind::Directory => b"/",
-                FileKind::File(_) => b"",
-                _ => continue,
-            };
-            let name = path_to_bytes(name);
-            // Without the dot, a name with a colon would be a scheme.
-            answer.extend_from_slice(b"<li><a href=\"./");
-            let mut escaped = Vec::new();
-            path::escape(name, &mut escaped);
-            escape_html(&escaped, answer);
-            answer.extend_from_slice(slash);
-            answer.extend_from_slice(b"\">");
-            escape_html(name, answer);
-            answer.extend_from_slice(slash);
-            answer.extend_from_slice(b"</a></li>\n");
-        }
-        answer.extend_from_slice(b"</ul>\n");
-    }
 }
 
 /// The handler of a request: the section's, or that of the last extension that has one. A directory has no
@@ -161,6 +120,11 @@ pub(super) fn handler<'m>(mime: &'m Mime, hop: &Hop) -> Option<&'m [u8]> {
         return set;
     }
     extensions(&hop.filename).filter_map(|name| extension(mime, name)?.handler.as_deref()).last()
+}
+
+/// The encodings of a file, if its name says any.
+pub(super) fn encoding<'m>(mime: &'m Mime, filename: &[u8]) -> Option<&'m [u8]> {
+    extensions(filename).filter_map(|name| extension(mime, name)?.encoding.as_deref()).last()
 }
 
 /// What is said of an extension, in any case.
@@ -176,18 +140,6 @@ pub(super) fn extensions(filename: &[u8]) -> impl Iterator<Item = &[u8]> {
     let name = &filename[memchr::memrchr(b'/', filename).map_or(0, |slash| slash + 1)..];
     let dots = name.iter().take_while(|&&byte| byte == b'.').count();
     name[dots..].split(|&byte| byte == b'.').skip(1).filter(|part| !part.is_empty())
-}
-
-fn escape_html(text: &[u8], out: &mut Vec<u8>) {
-    for &byte in text {
-        match byte {
-            b'<' => out.extend_from_slice(b"&lt;"),
-            b'>' => out.extend_from_slice(b"&gt;"),
-            b'&' => out.extend_from_slice(b"&amp;"),
-            b'"' => out.extend_from_slice(b"&quot;"),
-            byte => out.push(byte),
-        }
-    }
 }
 
 #[cfg(test)]

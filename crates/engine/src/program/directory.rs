@@ -9,8 +9,9 @@ use milepost_http::path::EncodedSlashes;
 
 use crate::pool::Pool;
 use crate::program::{
-    Access, AliasList, Edits, EnvRules, ErrorDocument, Expires, FixedEnv, IfSection, Mime, Part,
-    ProxyDir, RewriteList, RewriteOptions, Section, SectionAlias, SectionPass, SectionRedirect,
+    Access, AliasList, Edits, EnvRules, ErrorDocument, Expires, FixedEnv, IfSection, Listing, Mime,
+    Part, ProxyDir, RewriteList, RewriteOptions, Section, SectionAlias, SectionPass,
+    SectionRedirect,
 };
 use crate::serving::ServingDir;
 
@@ -68,6 +69,8 @@ pub(crate) struct DirConfig {
     pub(crate) proxy: ProxyDir,
     /// Handlers and extensions.
     pub(crate) mime: Option<Arc<Mime>>,
+    /// Lists of directories.
+    pub(crate) listing: Option<Arc<Listing>>,
     /// Entity tags and ranges of files.
     pub(crate) serving: ServingDir,
     /// mod_expires
@@ -246,6 +249,9 @@ impl DirConfig {
             (_, None) => {}
             (None, over) => self.mime.clone_from(over),
             (Some(base), Some(over)) => Arc::make_mut(base).merge(over),
+        }
+        if let Some(over) = &over.listing {
+            Arc::make_mut(self.listing.get_or_insert_default()).merge(over);
         }
         self.serving.merge(over.serving);
         match (&mut self.expires, &over.expires) {

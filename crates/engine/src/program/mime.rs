@@ -24,8 +24,6 @@ pub(crate) struct Mime {
     /// `MultiviewsMatch`: whether handlers and filters make an extension known.
     pub(crate) match_handlers: Option<bool>,
     pub(crate) match_filters: Option<bool>,
-    /// `IndexIgnore`
-    pub(crate) unlisted: Vec<Box<[u8]>>,
 }
 
 /// An `Action`.
@@ -123,7 +121,6 @@ impl Mime {
         }
         self.match_handlers = over.match_handlers.or(self.match_handlers);
         self.match_filters = over.match_filters.or(self.match_filters);
-        self.unlisted.extend(over.unlisted.iter().cloned());
     }
 }
 

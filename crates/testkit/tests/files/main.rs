@@ -3,6 +3,7 @@
 mod content;
 mod expiry;
 mod links;
+mod listing;
 mod parts;
 mod support;
 mod unread;
