@@ -154,6 +154,91 @@ fn what_is_idle_is_told_that_it_ends() {
     server.stop();
 }
 
+#[test]
+fn a_server_that_stops_says_which_requests_it_still_answers() {
+    let directory = Directory::new().expect("a directory");
+    write(directory.path(), "index.html", "hello\n");
+    fs::write(directory.path().join("file"), vec![b'x'; FILE_BYTES]).expect("a file");
+    let root = directory.path().display();
+    let text = format!(
+        "Listen 127.0.0.1:0\nProtocols h2c\nDocumentRoot {root}\n\
+         <Directory />\nRequire all granted\n</Directory>\n"
+    );
+    let server = Server::start_with(directory.path(), &text);
+    let mut client = Frames::open(&server);
+    // `/file` is longer than the window of its stream, so it is under way for as long as we like.
+    client.ask(1, b"/file");
+    client.read_until(|(kind, _)| kind == 0);
+    client.send(8, 0, 0, &(FILE_BYTES as u32).to_be_bytes());
+    // A reload ends no connection.
+    server.reload();
+    client.ask(3, b"/");
+    client.read_until(|(kind, payload)| kind == 0 && payload == b"hello\n");
+    assert!(!frames(&client.answer).any(|(kind, _)| kind == 7), "GOAWAY at a reload");
+
+    server.signal("-TERM");
+    // First it says that no stream is refused yet, and asks for an answer.
+    let (_, goaway) = client.read_until(|(kind, _)| kind == 7);
+    assert_eq!(goaway, [0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 0]);
+    let (_, ping) = client.read_until(|(kind, _)| kind == 6);
+    client.send(6, 1, 0, &ping);
+    // With the answer it knows what we have sent before.
+    let (_, goaway) = client.read_until(|(kind, payload)| kind == 7 && payload[0] == 0);
+    assert_eq!(goaway, [0, 0, 0, 3, 0, 0, 0, 0]);
+    client.send(8, 0, 1, &(FILE_BYTES as u32).to_be_bytes());
+    client.stream.read_to_end(&mut client.answer).expect("the end");
+    let content: usize =
+        frames(&client.answer).filter(|(kind, _)| *kind == 0).map(|(_, data)| data.len()).sum();
+    assert_eq!(content, FILE_BYTES + "hello\n".len());
+    server.ended();
+}
+
+/// A client that sends frame by frame.
+struct Frames {
+    stream: TcpStream,
+    answer: Vec<u8>,
+}
+
+impl Frames {
+    fn open(server: &Server) -> Frames {
+        let stream = TcpStream::connect(server.address).expect("a connection");
+        stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout");
+        let mut client = Frames { stream, answer: Vec::new() };
+        client.stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").expect("open");
+        client.send(4, 0, 0, &[]);
+        client
+    }
+
+    fn send(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
+        let mut bytes = Vec::new();
+        frame(&mut bytes, kind, flags, stream, payload);
+        self.stream.write_all(&bytes).expect("open");
+    }
+
+    /// Sends a GET for a path.
+    fn ask(&mut self, stream: u32, path: &[u8]) {
+        // GET and http of the static table, `:path`, `:authority: a`.
+        let length = u8::try_from(path.len()).expect("a short path");
+        let block = [&[0x82, 0x86, 0x04, length], path, &[0x41, 1, b'a']].concat();
+        self.send(1, 5, stream, &block);
+    }
+
+    /// Reads until there is such a frame, and returns the first one.
+    #[track_caller]
+    fn read_until(&mut self, is_wanted: impl Fn((u8, &[u8])) -> bool) -> (u8, Vec<u8>) {
+        let mut part = [0; 4096];
+        loop {
+            let found = frames(&self.answer).find(|frame| is_wanted(*frame));
+            if let Some((kind, payload)) = found {
+                return (kind, payload.to_vec());
+            }
+            let count = self.stream.read(&mut part).expect("a frame in time");
+            assert!(count > 0, "the end before the frame");
+            self.answer.extend_from_slice(&part[..count]);
+        }
+    }
+}
+
 /// Appends a frame.
 fn frame(bytes: &mut Vec<u8>, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
     bytes.extend_from_slice(&(payload.len() as u32).to_be_bytes()[1..]);

@@ -119,19 +119,29 @@ impl Server {
     /// Asks it to load its configuration anew, which it will do soon.
     #[track_caller]
     pub(crate) fn reload(&self) {
+        self.signal("-HUP");
+    }
+
+    /// Sends it a signal.
+    #[track_caller]
+    pub(crate) fn signal(&self, signal: &str) {
         let id = self.child.id().to_string();
-        let sent = Command::new("kill").args(["-HUP", &id]).status().expect("kill runs");
+        let sent = Command::new("kill").args([signal, &id]).status().expect("kill runs");
         assert!(sent.success(), "milepost serve had ended by itself");
+    }
+
+    /// Waits until it has ended by itself, which must leave nothing behind.
+    #[track_caller]
+    pub(crate) fn ended(mut self) {
+        assert_eq!(wait(&mut self.child, MILEPOST), Some(0));
+        assert_empty(self.child.id(), MILEPOST, &["serve"]);
     }
 
     /// Asks it to end, which it must, with nothing left behind.
     #[track_caller]
-    pub(crate) fn stop(mut self) {
-        let id = self.child.id();
-        let killed = Command::new("kill").arg(id.to_string()).status().expect("kill runs");
-        assert!(killed.success(), "milepost serve had ended by itself");
-        assert_eq!(wait(&mut self.child, MILEPOST), Some(0));
-        assert_empty(id, MILEPOST, &["serve"]);
+    pub(crate) fn stop(self) {
+        self.signal("-TERM");
+        self.ended();
     }
 
     /// Returns `http://ADDRESS` and `path`.
