@@ -270,6 +270,8 @@ struct Run<'r> {
     host_port: Option<u16>,
     /// What stands for the `Host` field: the authority of an absolute-form target.
     authority: Option<&'r [u8]>,
+    /// The value of the `Host` field, if it is known without a search.
+    host_field: Option<&'r [u8]>,
     /// What the server calls itself where the request is.
     naming: Naming,
     /// How much of mod_rewrite the sections ask for where the request is.
@@ -310,6 +312,7 @@ pub(crate) fn decide<'s>(
             (&b""[..], None, None, None)
         }
     };
+    let host_field = host.sent();
     let host = &host.name[..];
     let number = identity::select(program, request.local, host, path);
     *server = number;
@@ -323,6 +326,7 @@ pub(crate) fn decide<'s>(
         host,
         host_port,
         authority,
+        host_field,
         naming: program.servers[number].base.naming,
         rewrite_level: None,
         work,
@@ -381,6 +385,7 @@ fn go_on<'s>(
         host,
         host_port,
         authority,
+        host_field: None,
         naming,
         rewrite_level: config.rewrite_level,
         work,

@@ -17,17 +17,12 @@ use analyze::{Facts, Key};
 use crate::index::{Handle, Keys, Subject};
 use crate::pool::{Pool, Str};
 
-/// A pattern, without its leading `!`.
+/// A pattern, without its leading `!`. Small, so that a rule with one is in one cache line.
 #[derive(Debug)]
-pub(crate) struct Pattern {
-    text: Str,
-    shape: Shape,
-    case: Case,
-    regex: OnceLock<Option<Box<Regex>>>,
-}
+pub(crate) struct Pattern(Shape);
 
-/// What a pattern does, if it can be done without PCRE2.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a pattern does. All but the last can be done without PCRE2.
+#[derive(Debug)]
 enum Shape {
     /// `^literal$`
     Exact(Str),
@@ -37,10 +32,19 @@ enum Shape {
     PrefixAndRest(Str),
     /// A literal anywhere.
     Contains(Str),
-    /// A sequence that needs no backtracking.
-    Walk,
+    /// A sequence that needs no backtracking: the whole pattern.
+    Walk(Str),
     /// Anything else.
-    Other,
+    Other(Box<Compiled>),
+}
+
+/// A pattern that PCRE2 compiles when it is first tried.
+#[derive(Debug)]
+struct Compiled {
+    text: Str,
+    case: Case,
+    /// `None` inside: it does not compile.
+    regex: OnceLock<Option<Regex>>,
 }
 
 impl Pattern {
@@ -60,17 +64,16 @@ impl Pattern {
             // The literal stands in the pattern, and nothing needs to be built to know that.
             let keys = Keys::One((text.slice(1, end - 1), Reach::Prefix));
             let handle = Handle { subject: Subject::Input, keys, folded: false };
-            let pattern = Pattern { text, shape: Shape::Walk, case, regex: OnceLock::new() };
-            return Ok((pattern, Some(handle)));
+            return Ok((Pattern(Shape::Walk(text)), Some(handle)));
         }
         let facts = analyze::analyze(pool.get(text));
         let shape = Shape::of(pool, text, case, &facts);
-        if !facts.valid && shape != Shape::Walk {
+        if !facts.valid && !matches!(shape, Shape::Walk(_)) {
             // Compiled once to see that it compiles; kept only when it is tried.
             Regex::without_jit(pool.get(text), case)?;
         }
-        let handle = handle(pool, text, shape, case, facts);
-        Ok((Pattern { text, shape, case, regex: OnceLock::new() }, handle))
+        let handle = handle(pool, text, &shape, case, facts);
+        Ok((Pattern(shape), handle))
     }
 
     /// Searches `subject`.
@@ -84,7 +87,7 @@ impl Pattern {
         matcher: &mut Matcher,
     ) -> Result<Option<Captures>, MatchError> {
         let whole = |len: usize| Captures::of(&[(0, len)]);
-        Ok(match self.shape {
+        Ok(match self.0 {
             Shape::Exact(literal) => (subject == pool.get(literal)).then(|| whole(subject.len())),
             Shape::Prefix(literal) => {
                 subject.starts_with(pool.get(literal)).then(|| whole(literal.len()))
@@ -98,10 +101,10 @@ impl Pattern {
                 let at = memchr::memmem::find(subject, pool.get(literal));
                 at.map(|at| Captures::of(&[(at, at + literal.len())]))
             }
-            Shape::Walk => walk::find(pool.get(self.text), subject),
-            Shape::Other => {
-                let compile = || Regex::new(pool.get(self.text), self.case).ok().map(Box::new);
-                match self.regex.get_or_init(compile) {
+            Shape::Walk(text) => walk::find(pool.get(text), subject),
+            Shape::Other(ref compiled) => {
+                let compile = || Regex::new(pool.get(compiled.text), compiled.case).ok();
+                match compiled.regex.get_or_init(compile) {
                     Some(regex) => matcher.find(regex, subject)?,
                     // It compiled at load; only want of memory can get here.
                     None => return Err(MatchError::Limit),
@@ -112,30 +115,45 @@ impl Pattern {
 
     /// The literal that it amounts to: it matches what is, begins with or contains it, and no more.
     pub(crate) fn literal(&self) -> Option<(Str, Reach)> {
-        match self.shape {
+        match self.0 {
             Shape::Exact(literal) => Some((literal, Reach::Exact)),
             Shape::Prefix(literal) | Shape::PrefixAndRest(literal) => {
                 Some((literal, Reach::Prefix))
             }
             Shape::Contains(literal) => Some((literal, Reach::Contains)),
-            Shape::Walk | Shape::Other => None,
+            Shape::Walk(_) | Shape::Other(_) => None,
         }
+    }
+
+    /// The text that a match begins with.
+    pub(crate) fn text<'p>(&self, pool: &'p Pool) -> &'p [u8] {
+        let (Shape::Exact(text)
+        | Shape::Prefix(text)
+        | Shape::PrefixAndRest(text)
+        | Shape::Contains(text)
+        | Shape::Walk(text)) = self.0
+        else {
+            return b"";
+        };
+        pool.get(text)
     }
 
     /// The named groups and their numbers, for `MATCH_` variables.
     pub(crate) fn names(&self, pool: &Pool) -> Vec<(String, u32)> {
-        Regex::without_jit(pool.get(self.text), self.case)
+        // What has a name is none of the simpler shapes.
+        let Shape::Other(compiled) = &self.0 else { return Vec::new() };
+        Regex::without_jit(pool.get(compiled.text), compiled.case)
             .map(|regex| regex.names())
             .unwrap_or_default()
     }
 }
 
 /// What a string must have for the pattern to match.
-fn handle(pool: &mut Pool, text: Str, shape: Shape, case: Case, facts: Facts) -> Option<Handle> {
-    let is_regex = matches!(shape, Shape::Walk | Shape::Other);
+fn handle(pool: &mut Pool, text: Str, shape: &Shape, case: Case, facts: Facts) -> Option<Handle> {
+    let is_regex = matches!(shape, Shape::Walk(_) | Shape::Other(_));
     let pattern = if is_regex { pool.get(text).to_vec() } else { Vec::new() };
     let folded = facts.folded || case == Case::Insensitive;
-    let keys = match shape {
+    let keys = match *shape {
         // The literal is in the pool already.
         Shape::Exact(literal) => Keys::One((literal, Reach::Exact)),
         Shape::Prefix(literal) | Shape::PrefixAndRest(literal) => {
@@ -145,7 +163,7 @@ fn handle(pool: &mut Pool, text: Str, shape: Shape, case: Case, facts: Facts) ->
             Keys::One((literal, Reach::Contains))
         }
         Shape::Contains(_) => return None,
-        Shape::Walk | Shape::Other => {
+        Shape::Walk(_) | Shape::Other(_) => {
             let mut store = |mut key: Key| {
                 if folded {
                     key.literal.make_ascii_lowercase();
@@ -165,11 +183,12 @@ fn handle(pool: &mut Pool, text: Str, shape: Shape, case: Case, facts: Facts) ->
 
 impl Shape {
     fn of(pool: &mut Pool, text: Str, case: Case, facts: &Facts) -> Shape {
+        let other = || Shape::Other(Box::new(Compiled { text, case, regex: OnceLock::new() }));
         if case == Case::Insensitive {
-            return Shape::Other;
+            return other();
         }
         let Some(tail) = facts.tail else {
-            return if walk::is_walkable(pool.get(text)) { Shape::Walk } else { Shape::Other };
+            return if walk::is_walkable(pool.get(text)) { Shape::Walk(text) } else { other() };
         };
         // The literal usually stands in the pattern as it is, and is then not stored again.
         let literal = match &facts.unescaped {
@@ -199,17 +218,17 @@ mod tests {
         check("^/a/(.*)", |shape| matches!(shape, Shape::PrefixAndRest(_)));
         check("^/a", |shape| matches!(shape, Shape::Prefix(_)));
         check("/test/1", |shape| matches!(shape, Shape::Contains(_)));
-        check("^/a/?$", |shape| shape == Shape::Walk);
-        check("^/a/([^/]+)/(.*)$", |shape| shape == Shape::Walk);
-        check("^/a.b$", |shape| shape == Shape::Other);
+        check("^/a/?$", |shape| matches!(shape, Shape::Walk(_)));
+        check("^/a/([^/]+)/(.*)$", |shape| matches!(shape, Shape::Walk(_)));
+        check("^/a.b$", |shape| matches!(shape, Shape::Other(_)));
     }
 
     #[track_caller]
-    fn check(text: &str, expected: fn(Shape) -> bool) {
+    fn check(text: &str, expected: fn(&Shape) -> bool) {
         let mut pool = Pool::default();
         let text = pool.add(text.as_bytes());
         let (pattern, _) = Pattern::new(&mut pool, text, Case::Sensitive).unwrap();
-        assert!(expected(pattern.shape), "{:?}", pattern.shape);
+        assert!(expected(&pattern.0), "{pattern:?}");
     }
 
     proptest! {

@@ -128,6 +128,11 @@ pub fn escape(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(rest);
 }
 
+/// Whether [`escape`] would change anything.
+pub fn needs_escape(bytes: &[u8]) -> bool {
+    !bytes.iter().all(|&byte| is_path_byte(byte))
+}
+
 /// Appends `%xx` for `byte`, in lower case.
 pub fn push_escaped(byte: u8, out: &mut Vec<u8>) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";

@@ -91,7 +91,10 @@ impl Builder<'_> {
             }
         };
         draft.handles.clear();
-        let RuleOptions { flags, status, extra } = options;
+        let RuleOptions { mut flags, status, extra } = options;
+        if draft.rules.last().is_some_and(|before| before.flags.has(Flags::CHAIN)) {
+            flags.set(Flags::FOLLOWS);
+        }
         draft.rules.push(RewriteRule {
             pattern: matcher,
             substitution,
@@ -166,6 +169,7 @@ impl Builder<'_> {
         draft.handles.push(handle.filter(|_| !negated));
         draft.conditions.push(Condition {
             input: input_text,
+            subject,
             test,
             negated,
             or,

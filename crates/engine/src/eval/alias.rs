@@ -169,6 +169,9 @@ impl<'r> Run<'r> {
 
     /// Appends a target that was put together, escaped but for its query string and fragment.
     pub(super) fn escape_target(&mut self, text: &[u8], answer: &mut Vec<u8>) {
+        if is_written_as_it_is(text) {
+            return answer.extend_from_slice(text);
+        }
         let uri = Uri::parse(text);
         let mut plain = self.take_buffer();
         uri.write_without_query(&mut plain);
@@ -288,31 +291,84 @@ pub(super) fn substitute(
     captures: &Captures,
     out: &mut Vec<u8>,
 ) -> bool {
-    let mut at = 0;
-    while let Some(&byte) = target.get(at) {
-        match (byte, target.get(at + 1)) {
-            (b'$', Some(digit @ b'0'..=b'9')) => {
+    let mut rest = target;
+    while let Some(at) = memchr::memchr2(b'$', b'\\', rest) {
+        out.extend_from_slice(&rest[..at]);
+        rest = match &rest[at..] {
+            [b'$', digit @ b'0'..=b'9', rest @ ..] => {
                 // After an expression the groups can be those of a longer string.
                 let group = captures.get(usize::from(digit - b'0'));
                 out.extend_from_slice(group.and_then(|span| subject.get(span)).unwrap_or_default());
-                at += 2;
+                rest
             }
-            (b'\\', Some(&next)) => {
-                out.push(next);
-                at += 2;
+            [b'\\', next, rest @ ..] => {
+                out.push(*next);
+                rest
             }
-            _ => {
-                out.push(byte);
-                at += 1;
+            rest => {
+                out.push(rest[0]);
+                &rest[1..]
             }
-        }
+        };
     }
+    out.extend_from_slice(rest);
     out.len() < RESULT_BYTES_MAX
+}
+
+/// Whether taking a target apart, and putting it together escaped, changes nothing for sure: a path, or a URL
+/// without user and port, with nothing to escape and no query string.
+fn is_written_as_it_is(target: &[u8]) -> bool {
+    let rest = target.strip_prefix(b"http://").or_else(|| target.strip_prefix(b"https://"));
+    let is_plain = |bytes: &[u8]| !path::needs_escape(bytes);
+    match rest {
+        Some(rest) => is_plain(rest) && memchr::memchr2(b':', b'@', rest).is_none(),
+        None => target.first() == Some(&b'/') && is_plain(target),
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    #[test]
+    fn groups_are_put_in() {
+        for (target, expected) in [
+            ("/x", Some("/x")),
+            ("$1/$0/$2$", Some("b/abc/$")),
+            (r"\$1\\a\", Some(r"$1\a\")),
+            ("$x$", Some("$x$")),
+        ] {
+            let mut out = Vec::new();
+            let fits = substitute(target.as_bytes(), b"abc", &captures(), &mut out);
+            let out = fits.then(|| String::from_utf8(out).unwrap());
+            assert_eq!(out.as_deref(), expected, "{target}");
+        }
+    }
+
+    fn captures() -> Captures {
+        Captures::of(&[(0, 3), (1, 2)])
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4000))]
+
+        /// What is taken as it is comes out of the long way unchanged.
+        #[test]
+        fn targets_that_stay_as_they_are(
+            target in r"(https?:/?/?|//?|)([a@:?#%/ é\[\].~-]|:80){0,6}",
+        ) {
+            let text = target.as_bytes();
+            if is_written_as_it_is(text) {
+                let uri = Uri::parse(text);
+                let (mut plain, mut out) = (Vec::new(), Vec::new());
+                uri.write_without_query(&mut plain);
+                path::escape(&plain, &mut out);
+                prop_assert_eq!((&out[..], uri.query, uri.fragment), (text, None, None));
+            }
+        }
+    }
 
     #[test]
     fn whole_segments_are_covered() {

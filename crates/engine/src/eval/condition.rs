@@ -58,14 +58,13 @@ impl Run<'_> {
     ) -> bool {
         let pool = backrefs.pool;
         let mut input = self.take_buffer();
-        self.expand(
-            hop,
-            pool.get(condition.input),
-            backrefs,
-            None,
-            &mut input,
-            &mut Origins::default(),
-        );
+        match condition.subject {
+            Some(subject) => self.write_subject(hop, subject, &mut input),
+            None => {
+                let template = pool.get(condition.input);
+                self.expand(hop, template, backrefs, None, &mut input, &mut Origins::default());
+            }
+        }
         let mut captured = None;
         let holds = match &condition.test {
             Test::Pattern(pattern) => {

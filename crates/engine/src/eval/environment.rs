@@ -42,19 +42,23 @@ impl Run<'_> {
         if hop.subrequest || hop.rewriting_ended || hop.uri.first() != Some(&b'/') {
             return;
         }
+        let Hop { env, uri, .. } = hop;
+        if env.is_empty() {
+            // Nothing that these could replace.
+            env.add(b"SCRIPT_URL", uri);
+            env.add_written(b"SCRIPT_URI", |url| {
+                self.write_self_url(url);
+                url.extend_from_slice(uri);
+            });
+            return;
+        }
         let mut url = self.take_buffer();
         let mut path = self.take_buffer();
-        path.extend_from_slice(hop.env.get(b"REDIRECT_SCRIPT_URL").unwrap_or(&hop.uri));
+        path.extend_from_slice(env.get(b"REDIRECT_SCRIPT_URL").unwrap_or(uri));
         self.write_self_url(&mut url);
         url.extend_from_slice(&path);
-        if hop.env.is_empty() {
-            // Nothing that these could replace.
-            hop.env.add(b"SCRIPT_URL", &path);
-            hop.env.add(b"SCRIPT_URI", &url);
-        } else {
-            hop.env.set(b"SCRIPT_URL", &path);
-            hop.env.set(b"SCRIPT_URI", &url);
-        }
+        env.set(b"SCRIPT_URL", &path);
+        env.set(b"SCRIPT_URI", &url);
         self.put_buffer(path);
         self.put_buffer(url);
     }

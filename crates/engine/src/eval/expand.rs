@@ -73,7 +73,7 @@ impl Run<'_> {
         depth: usize,
     ) {
         let mut rest = template;
-        while let Some(at) = rest.iter().position(|byte| matches!(byte, b'\\' | b'$' | b'%')) {
+        while let Some(at) = memchr::memchr3(b'\\', b'$', b'%', rest) {
             out.extend_from_slice(&rest[..at]);
             rest = &rest[at..];
             let start = out.len();

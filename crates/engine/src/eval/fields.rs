@@ -22,6 +22,16 @@ impl Run<'_> {
         self.write_sent_field(name, out)
     }
 
+    /// Appends the value of the `Host` field, which is the one that rules look at most.
+    pub(super) fn write_host(&self, out: &mut Vec<u8>) {
+        match self.host_field {
+            Some(field) if self.work.request.is_empty() => out.extend_from_slice(field),
+            _ => {
+                self.write_request_field(b"Host", out);
+            }
+        }
+    }
+
     /// Appends the value of a field as it was sent.
     fn write_sent_field(&self, name: &[u8], out: &mut Vec<u8>) -> bool {
         if let Some(authority) = self.authority.filter(|_| name.eq_ignore_ascii_case(b"host")) {

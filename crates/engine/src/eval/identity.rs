@@ -69,7 +69,7 @@ impl Run<'_> {
                 out.extend_from_slice(name)
             }
             _ if !self.host.is_empty() => {
-                let bare_v6 = self.host.contains(&b':');
+                let bare_v6 = memchr::memchr(b':', self.host).is_some();
                 out.extend_from_slice(if bare_v6 { b"[" } else { b"" });
                 out.extend_from_slice(self.host);
                 out.extend_from_slice(if bare_v6 { b"]" } else { b"" });

@@ -222,6 +222,7 @@ impl Run<'_> {
                 continue;
             }
             let rule = &list.rules[number as usize];
+            list.fetch(rule, pool);
             let flags = rule.flags;
             if hop.subrequest && flags.skips_subrequests() {
                 forced = is_follower(place, at);
@@ -696,21 +697,24 @@ fn end_by_rule(hop: &mut Hop, passed: Passed, status: u16) -> End {
     End::Status(status)
 }
 
-/// The rule with this number through all lists.
-fn rule_at<'l>(place: Place<'l>, mut number: usize) -> Option<&'l RewriteRule> {
+/// The rule with this number through all lists, and whether it follows a chained one.
+fn rule_at<'l>(place: Place<'l>, number: u32) -> Option<(&'l RewriteRule, bool)> {
+    let mut number = number as usize;
+    let mut is_chained = false;
     for list in place.lists {
-        if let Some(rule) = list.value.rules.get(number) {
-            return Some(rule);
+        let rules = &list.value.rules;
+        if let Some(rule) = rules.get(number) {
+            return Some((rule, rule.flags.has(Flags::FOLLOWS) || number == 0 && is_chained));
         }
-        number -= list.value.rules.len();
+        number -= rules.len();
+        is_chained = rules.last().map_or(is_chained, |last| last.flags.has(Flags::CHAIN));
     }
     None
 }
 
 /// Whether the rule follows a chained one.
 fn is_follower(place: Place<'_>, at: u32) -> bool {
-    let before = at.checked_sub(1).and_then(|before| rule_at(place, before as usize));
-    before.is_some_and(|rule| rule.flags.has(Flags::CHAIN)) && rule_at(place, at as usize).is_some()
+    rule_at(place, at).is_some_and(|(_, follows)| follows)
 }
 
 /// Whether a rule that no matched rule led to is tried: it follows no chain, or only rules that a
@@ -719,7 +723,7 @@ fn is_reached(place: Place<'_>, mut at: u32, subrequest: bool) -> bool {
     while is_follower(place, at) {
         at -= 1;
         let passed_over =
-            rule_at(place, at as usize).is_some_and(|rule| rule.flags.skips_subrequests());
+            rule_at(place, at).is_some_and(|(rule, _)| rule.flags.skips_subrequests());
         if !(subrequest && passed_over) {
             return false;
         }
@@ -810,11 +814,6 @@ struct RequestValues<'a, 'r> {
 
 impl Values for RequestValues<'_, '_> {
     fn value(&self, subject: Subject, out: &mut Vec<u8>) {
-        match subject {
-            Subject::Host => self.run.field("host", out),
-            Subject::Uri => out.extend_from_slice(&self.hop.uri),
-            Subject::Query => out.extend_from_slice(&self.hop.args),
-            Subject::Input => {}
-        }
+        self.run.write_subject(self.hop, subject, out);
     }
 }

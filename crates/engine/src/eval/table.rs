@@ -89,6 +89,14 @@ impl Table {
         self.entries.push(Entry { name, value: Some(value) });
     }
 
+    /// As [`Table::add`], for a value that `write` appends to a buffer.
+    pub(crate) fn add_written(&mut self, name: &[u8], write: impl FnOnce(&mut Vec<u8>)) {
+        let name = self.push(&[name]);
+        write(&mut self.text);
+        let value = Span { start: name.end, end: self.text.len() };
+        self.entries.push(Entry { name, value: Some(value) });
+    }
+
     /// Joins a value to the first that `name` has, with a comma; sets it if there is none.
     pub(crate) fn merge(&mut self, name: &[u8], value: &[u8]) {
         let first =

@@ -15,6 +15,8 @@ pub(super) struct Host {
     /// The field that was read, and the port in it; empty if there was none, or none that is right.
     field: Vec<u8>,
     port: Option<u16>,
+    /// The request has one `Host` field, and it is what was read.
+    is_sent: bool,
 }
 
 impl Host {
@@ -22,6 +24,13 @@ impl Host {
     pub(super) fn clear(&mut self) {
         self.name.clear();
         self.field.clear();
+        self.is_sent = false;
+    }
+
+    /// The value of the `Host` field; `None` if there is none, or there are several, or the target has an
+    /// authority of its own.
+    pub(super) fn sent(&self) -> Option<&[u8]> {
+        self.is_sent.then_some(&self.field)
     }
 
     /// Reads the value of a `Host` field and returns its port.
@@ -77,6 +86,7 @@ pub(super) fn parse<'a>(
             None
         }
     };
+    host.is_sent = hosts == 1;
     if request.method.len() + target.len() + b"  HTTP/1.1".len() > line_bytes_max {
         return Err(414);
     }
@@ -109,6 +119,7 @@ pub(super) fn parse<'a>(
             // The authority of the target replaces the Host field.
             // Port 0 is let through in a target, and means nothing.
             port = host.read(&rest[..end])?.filter(|&port| port > 0);
+            host.is_sent = false;
             authority = Some(&rest[..end]).filter(|_| hosts > 0);
         }
     }
@@ -182,7 +193,8 @@ fn split_host(field: &[u8], host: &mut Vec<u8>) -> Result<Option<u16>, u16> {
         return Err(400);
     }
     let name = name.strip_suffix(b".").filter(|name| !name.is_empty()).unwrap_or(name);
-    host.extend(name.iter().map(u8::to_ascii_lowercase));
+    host.extend_from_slice(name);
+    host.make_ascii_lowercase();
     match port {
         None => Ok(None),
         Some(port) => {
@@ -197,17 +209,53 @@ fn split_host(field: &[u8], host: &mut Vec<u8>) -> Result<Option<u16>, u16> {
 ///
 /// Source: httpd 2.4.71 `server/vhost.c`, `strict_hostname_check`; RFC 1123 section 2.1.
 fn is_host_name(name: &[u8]) -> bool {
-    let in_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
     let name = name.strip_suffix(b".").filter(|rest| !rest.is_empty()).unwrap_or(name);
     let name = name.strip_prefix(b".").unwrap_or(name);
-    let mut labels = name.split(|&byte| byte == b'.');
-    if name.is_empty() || !name.iter().all(in_name) || labels.clone().any(<[u8]>::is_empty) {
+    let kinds = name.iter().fold(0, |kinds, &byte| kinds | KINDS[usize::from(byte)]);
+    let has_gap = name.windows(2).any(|pair| pair == b"..");
+    if kinds & OTHER != 0 || has_gap || matches!(name, [] | [b'.', ..] | [.., b'.']) {
         return false;
     }
-    if name.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.') {
+    if kinds & LETTER == 0 {
         let plain = |label: &[u8]| label.len() == 1 || label[0] != b'0';
+        let mut labels = name.split(|&byte| byte == b'.');
         return labels.clone().count() == 4 && labels.all(plain);
     }
-    let dotted = name.contains(&b'.');
-    !dotted || labels.next_back().is_some_and(|label| label[0].is_ascii_alphabetic())
+    let last_dot = memchr::memrchr(b'.', name);
+    last_dot.is_none_or(|dot| name[dot + 1].is_ascii_alphabetic())
+}
+
+const LETTER: u8 = 1;
+const OTHER: u8 = 2;
+
+/// The kinds of bytes in a host name: digits and dots are none, `-` and `_` are letters.
+static KINDS: [u8; 256] = {
+    let mut table = [OTHER; 256];
+    let mut byte = 0;
+    while byte < table.len() {
+        match byte as u8 {
+            b'0'..=b'9' | b'.' => table[byte] = 0,
+            b'a'..=b'z' | b'A'..=b'Z' | b'-' | b'_' => table[byte] = LETTER,
+            _ => {}
+        }
+        byte += 1;
+    }
+    table
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn host_names() {
+        for name in ["a", "a.b", ".a.b", "a.b.", "a_b-c", "1.a", "-a", "127.0.0.1", "0.0.0.0"] {
+            assert!(is_host_name(name.as_bytes()), "{name}");
+        }
+        for name in
+            ["", ".", "..", "a..b", "..a", "a..", "a.1b", "1", "1.2.3", "1.2.3.04", "a/b", "é"]
+        {
+            assert!(!is_host_name(name.as_bytes()), "{name}");
+        }
+    }
 }

@@ -5,6 +5,7 @@
 use super::ahead::Ahead;
 use super::identity::write_text;
 use super::{Hop, Run};
+use crate::index::Subject;
 use crate::request::{Scheme, Version};
 
 /// What `%{SERVER_SOFTWARE}` says.
@@ -23,8 +24,8 @@ impl Run<'_> {
         let request = self.request;
         let pool = &self.program.pool;
         match &*upper {
-            b"REQUEST_URI" => out.extend_from_slice(&hop.uri),
-            b"QUERY_STRING" => out.extend_from_slice(&hop.args),
+            b"REQUEST_URI" => self.write_subject(hop, Subject::Uri, out),
+            b"QUERY_STRING" => self.write_subject(hop, Subject::Query, out),
             b"REQUEST_FILENAME" | b"SCRIPT_FILENAME" => out.extend_from_slice(&hop.filename),
             b"PATH_INFO" => out.extend_from_slice(&hop.path_info),
             b"REQUEST_METHOD" => out.extend_from_slice(self.method(hop)),
@@ -48,7 +49,7 @@ impl Run<'_> {
                 out.extend_from_slice(if v6 { b"on" } else { b"off" });
             }
             b"IS_SUBREQ" => out.extend_from_slice(if hop.subrequest { b"true" } else { b"false" }),
-            b"HTTP_HOST" => self.look_at_field("host", out),
+            b"HTTP_HOST" => self.write_subject(hop, Subject::Host, out),
             b"HTTP_USER_AGENT" => self.look_at_field("User-Agent", out),
             b"HTTP_REFERER" => self.look_at_field("Referer", out),
             b"HTTP_COOKIE" => self.look_at_field("Cookie", out),
@@ -122,8 +123,16 @@ impl Run<'_> {
         }
     }
 
-    pub(super) fn field(&self, name: &str, out: &mut Vec<u8>) {
-        self.write_request_field(name.as_bytes(), out);
+    /// Appends the value of a variable that rules can be filed under. Every response depends on its host,
+    /// so no `Vary` says so.
+    pub(super) fn write_subject(&self, hop: &Hop, subject: Subject, out: &mut Vec<u8>) {
+        match subject {
+            Subject::Host => self.write_host(out),
+            Subject::Uri => out.extend_from_slice(&hop.uri),
+            Subject::Query => out.extend_from_slice(&hop.args),
+            // The string of the rule, which is no variable.
+            Subject::Input => {}
+        }
     }
 
     /// `TIME_YEAR` and the like, in local time; `TIME` is all of them, as `20261121093005`.

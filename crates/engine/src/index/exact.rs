@@ -5,6 +5,9 @@
 //! do), their rules stand in one list: the index may name a rule that does not match. A string of a length
 //! that no literal has is not hashed at all.
 //!
+//! Beside the entries stands a byte for each, with seven bits of its hash. They fit into the caches when the
+//! entries do not, and most strings that no literal equals are known from them alone.
+//!
 //! Literals are filed some hundred at a time: the processor then waits for many slots at once.
 
 use std::hash::{BuildHasher, Hasher};
@@ -22,6 +25,8 @@ pub(super) struct Exact {
     hasher: RandomState,
     /// A power of two, at most three quarters of them in use, or none.
     slots: Vec<Slot>,
+    /// The [`tag`] of each slot, 0 for one that is not in use.
+    tags: Vec<u8>,
     used: usize,
     /// Which lengths there are.
     lengths: u64,
@@ -46,9 +51,11 @@ impl Exact {
         let slots = ((self.used + literals) * 4).div_ceil(3).next_power_of_two();
         if slots > self.slots.len() {
             let old = std::mem::replace(&mut self.slots, vec![Slot::default(); slots]);
+            self.tags = vec![0; slots];
             for slot in old.into_iter().filter(|slot| slot.rules != List::EMPTY) {
                 let at = self.position(slot.hash);
                 self.slots[at] = slot;
+                self.tags[at] = tag(slot.hash);
             }
         }
     }
@@ -71,6 +78,7 @@ impl Exact {
             let slot = &mut self.slots[at];
             if slot.rules == List::EMPTY {
                 slot.hash = hash;
+                self.tags[at] = tag(hash);
                 self.used += 1;
             }
             postings.push_front(&mut slot.rules, rule);
@@ -85,7 +93,8 @@ impl Exact {
         if self.lengths & length_bit(literal.len()) == 0 {
             return List::EMPTY;
         }
-        self.slots[self.position(self.hash(literal))].rules
+        let at = self.position(self.hash(literal));
+        if self.tags[at] == 0 { List::EMPTY } else { self.slots[at].rules }
     }
 
     /// The slot with this hash, or the empty one where it belongs. There is always one that is empty.
@@ -94,8 +103,8 @@ impl Exact {
         let mask = self.slots.len() - 1;
         let mut at = hash as usize & mask;
         loop {
-            let slot = &self.slots[at];
-            if slot.rules == List::EMPTY || slot.hash == hash {
+            let found = self.tags[at];
+            if found == 0 || found == tag(hash) && self.slots[at].hash == hash {
                 return at;
             }
             at = (at + 1) & mask;
@@ -108,6 +117,12 @@ impl Exact {
         hasher.write(literal);
         hasher.finish() as u32
     }
+}
+
+/// The bits of a hash that do not say where its slot is, and a bit that says that there is one.
+#[inline]
+fn tag(hash: u32) -> u8 {
+    (hash >> 24) as u8 | 1
 }
 
 /// The bit of a length in a set of lengths: bit `n` for `n` bytes, the last for all that are longer.
