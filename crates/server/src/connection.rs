@@ -34,7 +34,7 @@ use std::time::Duration;
 use milepost_http::request::{
     Content, EMPTY_LINES_MAX, HeadError, HeadScan, Persistence, RequestHead, empty_lines, parse,
 };
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::ReadBuf;
 use tokio::time::Instant;
 
 use crate::buffer::Input;
@@ -46,6 +46,7 @@ use crate::limits::{
 };
 use crate::reply::{FileContent, Piece, Reply};
 use crate::respond::{Answered, Peer, Respond};
+use crate::socket::Transport;
 use crate::status;
 use crate::worker::{Answering, Worker};
 
@@ -56,7 +57,7 @@ use later::Later;
 /// Serves one connection until it ends.
 pub(crate) async fn serve<S, R>(stream: S, peer: Peer, worker: Rc<Worker<R>>)
 where
-    S: AsyncRead + AsyncWrite + Unpin,
+    S: Transport,
     R: Respond,
 {
     let mut connection = Connection::new(stream, peer, worker);
@@ -70,7 +71,7 @@ where
 /// Source: httpd 2.4.71 `modules/ssl/ssl_engine_kernel.c`, `ssl_hook_ReadReq`.
 pub(crate) async fn refuse_plain<S, R>(stream: S, peer: Peer, worker: Rc<Worker<R>>)
 where
-    S: AsyncRead + AsyncWrite + Unpin,
+    S: Transport,
     R: Respond,
 {
     let mut connection = Connection::new(stream, peer, worker);
@@ -137,7 +138,7 @@ enum Event {
     Late,
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond> Connection<S, R> {
+impl<S: Transport, R: Respond> Connection<S, R> {
     fn new(stream: S, peer: Peer, worker: Rc<Worker<R>>) -> Self {
         Connection {
             stream,
@@ -178,6 +179,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond> Connection<S, R> {
                 // In a box of its own, so that connections without it are no larger for it.
                 Turn::Later(later) => Box::pin(self.answer_later(*later)).await?,
                 Turn::Close(closing) => {
+                    self.stream.expect_end();
                     self.write().await?;
                     return match closing {
                         Closing::Now => Ok(()),

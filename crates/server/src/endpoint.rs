@@ -7,12 +7,15 @@
 use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::task::{Context, Poll, ready};
 
-use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::io::Interest;
+use tokio::net::{TcpStream, UnixListener, UnixStream};
 
 use crate::respond::Peer;
+use crate::socket::{self, Socket};
 
 /// The port that a connection through a Unix socket is taken to have come to: the one that URLs need not
 /// name.
@@ -55,13 +58,17 @@ impl Listener {
 
 /// A listener at work in a runtime.
 pub(crate) enum Acceptor {
-    Tcp { listener: TcpListener, address: SocketAddr },
+    /// To the runtime the listener is a socket that gets readable; accepting is our own.
+    Tcp {
+        listener: TcpStream,
+        address: SocketAddr,
+    },
     Unix(UnixListener),
 }
 
 /// A connection as it was accepted.
 pub(crate) enum Accepted {
-    Tcp(TcpStream, Peer),
+    Tcp(Socket, Peer),
     Unix(UnixStream, Peer),
 }
 
@@ -69,8 +76,9 @@ impl Acceptor {
     pub(crate) fn new(listener: Listener) -> io::Result<Acceptor> {
         Ok(match listener {
             Listener::Tcp(listener) => {
-                let listener = TcpListener::from_std(listener)?;
-                Acceptor::Tcp { address: listener.local_addr()?, listener }
+                let address = listener.local_addr()?;
+                let listener = TcpStream::from_std(OwnedFd::from(listener).into())?;
+                Acceptor::Tcp { listener, address }
             }
             Listener::Unix(listener) => Acceptor::Unix(UnixListener::from_std(listener)?),
         })
@@ -78,10 +86,16 @@ impl Acceptor {
 
     pub(crate) fn poll_accept(&self, context: &mut Context<'_>) -> Poll<io::Result<Accepted>> {
         Poll::Ready(match self {
-            Acceptor::Tcp { listener, address } => {
-                let (stream, remote) = ready!(listener.poll_accept(context))?;
-                Ok(Accepted::tcp(stream, remote, *address))
-            }
+            Acceptor::Tcp { listener, address } => loop {
+                ready!(listener.poll_read_ready(context))?;
+                match listener.try_io(Interest::READABLE, || socket::accept(listener)) {
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                    accepted => {
+                        let (socket, remote) = accepted?;
+                        break Ok(Accepted::tcp(socket, remote, *address));
+                    }
+                }
+            },
             Acceptor::Unix(listener) => {
                 let (stream, _) = ready!(listener.poll_accept(context))?;
                 Ok(Accepted::unix(stream))
@@ -95,13 +109,8 @@ impl Acceptor {
         // An error means that nothing is left, or nothing can be done about it.
         match self {
             Acceptor::Tcp { listener, address } => {
-                let Ok(listener) = listener.into_std() else { return };
-                while let Ok((stream, remote)) = listener.accept() {
-                    if stream.set_nonblocking(true).is_ok()
-                        && let Ok(stream) = TcpStream::from_std(stream)
-                    {
-                        take(Accepted::tcp(stream, remote, address));
-                    }
+                while let Ok((socket, remote)) = socket::accept(&listener) {
+                    take(Accepted::tcp(socket, remote, address));
                 }
             }
             Acceptor::Unix(listener) => {
@@ -119,14 +128,14 @@ impl Acceptor {
 }
 
 impl Accepted {
-    fn tcp(stream: TcpStream, remote: SocketAddr, listener: SocketAddr) -> Accepted {
+    fn tcp(socket: Socket, remote: SocketAddr, listener: SocketAddr) -> Accepted {
         // Only a wildcard address leaves open which of our addresses the client has called.
         let local = if listener.ip().is_unspecified() {
-            stream.local_addr().unwrap_or(listener)
+            socket.local_addr().unwrap_or(listener)
         } else {
             listener
         };
-        Accepted::Tcp(stream, Peer { local, remote, tls: None })
+        Accepted::Tcp(socket, Peer { local, remote, tls: None })
     }
 
     fn unix(stream: UnixStream) -> Accepted {

@@ -29,6 +29,7 @@ mod reply;
 mod respond;
 mod server;
 mod site;
+mod socket;
 mod status;
 mod tls;
 mod watch;

@@ -14,7 +14,6 @@ use std::task::Poll;
 use std::time::Duration;
 
 use milepost_http::request::FieldLine;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::{JoinHandle, spawn_local};
@@ -28,6 +27,7 @@ use crate::limits::{ACCEPT_PAUSE, CROWDED_PAUSE, Limits};
 use crate::metrics::Counters;
 use crate::reply::Reply;
 use crate::respond::{Peer, Respond};
+use crate::socket::Transport;
 use crate::{connection, http2, tls};
 
 /// What the connections of one worker have in common.
@@ -381,11 +381,13 @@ async fn accept<R: Respond + 'static>(
 /// Starts to serve an accepted connection.
 fn enter<R: Respond + 'static>(accepted: Accepted, worker: &Rc<Worker<R>>) {
     match accepted {
-        Accepted::Tcp(stream, peer) => {
+        Accepted::Tcp(socket, peer) => {
             let tls = worker.answering.borrow().responder.tls(peer.local);
             match tls {
-                None => serve(stream, peer, worker),
+                None => serve(socket, peer, worker),
                 Some(tls) => {
+                    // No room to wait for it: as if it had not been accepted.
+                    let Ok(stream) = socket.into_known() else { return };
                     let presence = worker.enter();
                     let worker = Rc::clone(worker);
                     spawn_local(async move {
@@ -401,7 +403,7 @@ fn enter<R: Respond + 'static>(accepted: Accepted, worker: &Rc<Worker<R>>) {
 
 fn serve<S, R>(stream: S, peer: Peer, worker: &Rc<Worker<R>>)
 where
-    S: AsyncRead + AsyncWrite + Unpin + 'static,
+    S: Transport + 'static,
     R: Respond + 'static,
 {
     let presence = worker.enter();

@@ -13,7 +13,7 @@ use std::task::{Context, Poll, ready};
 
 use milepost_http::chunked::{Chunked, Step};
 use milepost_http::request::{Content, Persistence, RequestHead, Version};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::ReadBuf;
 
 use super::discard::Discard;
 use super::{Closing, Connection, Ending, Wait, ending, head};
@@ -22,6 +22,7 @@ use crate::limits::{LOGGED_HEAD_BYTES_MAX, PROXY_PIECE_BYTES};
 use crate::metrics::Counters;
 use crate::proxy::client::{Beginning, Client, ContentError, Incoming, Piece};
 use crate::respond::{Answered, Respond};
+use crate::socket::Transport;
 use crate::status;
 
 /// A request that waits for a backend, and what the connection has to know of it.
@@ -94,7 +95,7 @@ struct Request {
     is_head: bool,
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond> Connection<S, R> {
+impl<S: Transport, R: Respond> Connection<S, R> {
     /// Has a backend answer a request, and sends the answer.
     pub(super) async fn answer_later(&mut self, later: Later) -> io::Result<()> {
         let Later { mut deferred, content, version, persistence, expects_continue, is_head } =
@@ -253,7 +254,7 @@ fn ending_of<R: Respond>(
     if keeps { ending(worker, limits, persistence, status, kept) } else { Ending::Close }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond> Http1<'_, S, R> {
+impl<S: Transport, R: Respond> Http1<'_, S, R> {
     /// What is left of the content.
     fn leftover(&mut self) -> Left {
         let touched = self.taken > 0 || self.asked;
@@ -329,7 +330,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond> Http1<'_, S, R> {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond> Client for Http1<'_, S, R> {
+impl<S: Transport, R: Respond> Client for Http1<'_, S, R> {
     fn content(&self) -> Incoming {
         match self.request.content {
             Content::None => Incoming::None,

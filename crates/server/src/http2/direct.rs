@@ -16,6 +16,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use crate::connection;
 use crate::deadline::before;
 use crate::respond::{Peer, Respond};
+use crate::socket::Transport;
 use crate::worker::Worker;
 
 /// The first bytes of a connection that speaks HTTP/2 from the start.
@@ -24,7 +25,7 @@ const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Finds out what a connection speaks, and serves it until it ends.
 pub(crate) async fn serve<S, R>(mut stream: S, peer: Peer, worker: Rc<Worker<R>>)
 where
-    S: AsyncRead + AsyncWrite + Unpin,
+    S: Transport,
     R: Respond + 'static,
 {
     let slot = worker.deadlines.slot();
@@ -62,6 +63,12 @@ struct Rewound<S> {
     at: usize,
     length: usize,
     stream: S,
+}
+
+impl<S: Transport> Transport for Rewound<S> {
+    fn expect_end(&mut self) {
+        self.stream.expect_end();
+    }
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Rewound<S> {

@@ -1,0 +1,266 @@
+//! A TCP connection that the runtime hears of when there is something to wait for.
+//!
+//! A client that connects sends its request at once, so the request is usually there when the connection has
+//! been accepted. Reading it before the runtime is told, and closing after the answer, saves two system calls
+//! of six in the life of a connection that is used once. It costs one where the request is not there yet.
+//!
+//! The last bytes before the end go in one packet with it, which they do when the kernel is told that more is to
+//! come (`MSG_MORE`) and the end is what comes.
+//!
+//! Source: send(2); Linux `net/ipv4/tcp_output.c`, `tcp_send_fin`.
+
+use std::io::{self, ErrorKind, Read};
+use std::net::{Shutdown, SocketAddr};
+use std::os::fd::AsFd;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use rustix::net::{SendFlags, SocketFlags, acceptfrom_with, send};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
+use tokio::net::{TcpStream, UnixStream};
+use tokio_rustls::server::TlsStream;
+
+/// What the bytes of a connection go over.
+pub(crate) trait Transport: AsyncRead + AsyncWrite + Unpin {
+    /// Says that the end follows the next write at once, so that its bytes may be kept until then.
+    fn expect_end(&mut self) {}
+}
+
+impl Transport for TcpStream {}
+impl Transport for UnixStream {}
+impl<S: AsyncRead + AsyncWrite + Unpin> Transport for TlsStream<S> {}
+
+#[cfg(test)]
+impl Transport for tokio::io::DuplexStream {}
+
+impl<T: Transport> Transport for &mut T {
+    fn expect_end(&mut self) {
+        T::expect_end(self);
+    }
+}
+
+impl Transport for Socket {
+    fn expect_end(&mut self) {
+        self.flags |= SendFlags::MORE;
+    }
+}
+
+/// A connection that was accepted.
+#[derive(Debug)]
+pub(crate) struct Socket {
+    state: State,
+    /// How to send.
+    flags: SendFlags,
+}
+
+#[derive(Debug)]
+enum State {
+    /// The runtime does not know it. `is_read`: what was there has been read.
+    New {
+        stream: std::net::TcpStream,
+        is_read: bool,
+    },
+    Known(TcpStream),
+    /// It could not be made known, and has been closed.
+    Gone,
+}
+
+/// Accepts the next connection that waits at a listener, if one does.
+///
+/// # Errors
+/// Those of accept4(2); [`ErrorKind::WouldBlock`] if none waits.
+pub(crate) fn accept(listener: impl AsFd) -> io::Result<(Socket, SocketAddr)> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let (socket, address) = acceptfrom_with(listener, flags)?;
+    let address = address.and_then(|address| SocketAddr::try_from(address).ok());
+    let remote = address.ok_or(ErrorKind::ConnectionAborted)?;
+    let state = State::New { stream: socket.into(), is_read: false };
+    Ok((Socket { state, flags: SendFlags::NOSIGNAL }, remote))
+}
+
+impl Socket {
+    /// The address of our end.
+    ///
+    /// # Errors
+    /// Those of getsockname(2).
+    pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
+        match &self.state {
+            State::New { stream, .. } => stream.local_addr(),
+            State::Known(stream) => stream.local_addr(),
+            State::Gone => Err(ErrorKind::NotConnected.into()),
+        }
+    }
+
+    /// The connection as the runtime has it.
+    ///
+    /// # Errors
+    /// When the runtime cannot wait for one more.
+    pub(crate) fn into_known(mut self) -> io::Result<TcpStream> {
+        self.known()?;
+        match self.state {
+            State::Known(stream) => Ok(stream),
+            State::New { .. } | State::Gone => Err(ErrorKind::NotConnected.into()),
+        }
+    }
+
+    /// Makes the connection known to the runtime, if it is not.
+    fn known(&mut self) -> io::Result<Pin<&mut TcpStream>> {
+        if let State::New { .. } = self.state
+            && let State::New { stream, .. } = std::mem::replace(&mut self.state, State::Gone)
+        {
+            self.state = State::Known(TcpStream::from_std(stream)?);
+        }
+        match &mut self.state {
+            State::Known(stream) => Ok(Pin::new(stream)),
+            State::New { .. } | State::Gone => Err(ErrorKind::NotConnected.into()),
+        }
+    }
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if let State::New { stream, is_read: is_read @ false } = &mut self.state {
+            *is_read = true;
+            if let Poll::Ready(count) = at_once(stream.read(buffer.initialize_unfilled())) {
+                buffer.advance(count?);
+                return Poll::Ready(Ok(()));
+            }
+        }
+        self.known()?.poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let flags = self.flags;
+        if let State::New { stream, .. } = &self.state
+            && let Poll::Ready(count) = at_once(send(stream, bytes, flags).map_err(io::Error::from))
+        {
+            return Poll::Ready(count);
+        }
+        let stream = self.known()?;
+        loop {
+            ready!(stream.poll_write_ready(context))?;
+            let result = stream.try_io(Interest::WRITABLE, || Ok(send(&*stream, bytes, flags)?));
+            if let Poll::Ready(count) = at_once(result) {
+                return Poll::Ready(count);
+            }
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // There is no buffer of ours.
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.state {
+            State::New { stream, .. } => Poll::Ready(stream.shutdown(Shutdown::Write)),
+            State::Known(stream) => Pin::new(stream).poll_shutdown(context),
+            State::Gone => Poll::Ready(Ok(())),
+        }
+    }
+}
+
+/// What came of a system call, unless it has to be waited for.
+fn at_once(result: io::Result<usize>) -> Poll<io::Result<usize>> {
+    match result {
+        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+            Poll::Pending
+        }
+        result => Poll::Ready(result),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::net::TcpListener;
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+
+    /// Whether the runtime knows it by now.
+    fn is_known(socket: &Socket) -> bool {
+        matches!(socket.state, State::Known(_))
+    }
+
+    fn pair() -> (std::net::TcpStream, Socket) {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        assert_eq!(accept(&listener).unwrap_err().kind(), ErrorKind::WouldBlock);
+        let client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (socket, remote) = accept(&listener).unwrap();
+        assert_eq!(remote, client.local_addr().unwrap());
+        assert_eq!(socket.local_addr().unwrap(), client.peer_addr().unwrap());
+        (client, socket)
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn what_is_there_needs_no_runtime() {
+        let (mut client, mut socket) = pair();
+        client.write_all(b"request").unwrap();
+        let mut bytes = [0; 16];
+        assert_eq!(socket.read(&mut bytes).await.unwrap(), 7);
+        socket.write_all(b"answer").await.unwrap();
+        assert!(!is_known(&socket));
+        socket.shutdown().await.unwrap();
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).unwrap();
+        assert_eq!(answer, "answer");
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn what_is_not_there_is_waited_for() {
+        let (mut client, mut socket) = pair();
+        let later = async {
+            tokio::task::yield_now().await;
+            client.write_all(b"request").unwrap();
+        };
+        let mut bytes = [0; 16];
+        let (count, ()) = tokio::join!(socket.read(&mut bytes), later);
+        assert_eq!(count.unwrap(), 7);
+        assert!(is_known(&socket));
+        drop(client);
+        assert_eq!(socket.read(&mut bytes).await.unwrap(), 0);
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn the_last_bytes_come_with_the_end() {
+        for len in [1, 1 << 20] {
+            let (mut client, mut socket) = pair();
+            let reader = std::thread::spawn(move || {
+                let mut received = Vec::new();
+                client.read_to_end(&mut received).map(|count| (count, received[0]))
+            });
+            socket.write_all(b"first").await.unwrap();
+            socket.expect_end();
+            socket.write_all(&vec![b'x'; len]).await.unwrap();
+            drop(socket);
+            assert_eq!(reader.join().unwrap().unwrap(), (b"first".len() + len, b'f'));
+        }
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn a_client_that_does_not_read_is_waited_for() {
+        let (mut client, mut socket) = pair();
+        let sent = vec![b'x'; 16 << 20];
+        let count = sent.len();
+        let reader = std::thread::spawn(move || {
+            let mut received = vec![0; count];
+            client.read_exact(&mut received).map(|()| received)
+        });
+        socket.write_all(&sent).await.unwrap();
+        assert!(is_known(&socket));
+        assert_eq!(reader.join().unwrap().unwrap(), sent);
+    }
+}
