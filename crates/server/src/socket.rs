@@ -182,12 +182,18 @@ fn at_once(result: io::Result<usize>) -> Poll<io::Result<usize>> {
 
 #[cfg(test)]
 mod tests {
+    use std::future::poll_fn;
     use std::io::Write;
     use std::net::TcpListener;
 
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::runtime::Builder;
 
     use super::*;
+
+    fn run(test: impl Future<Output = ()>) {
+        Builder::new_current_thread().enable_io().build().unwrap().block_on(test);
+    }
 
     /// Whether the runtime knows it by now.
     fn is_known(socket: &Socket) -> bool {
@@ -205,62 +211,72 @@ mod tests {
         (client, socket)
     }
 
-    #[tokio::test(flavor = "current_thread")]
-    async fn what_is_there_needs_no_runtime() {
-        let (mut client, mut socket) = pair();
-        client.write_all(b"request").unwrap();
-        let mut bytes = [0; 16];
-        assert_eq!(socket.read(&mut bytes).await.unwrap(), 7);
-        socket.write_all(b"answer").await.unwrap();
-        assert!(!is_known(&socket));
-        socket.shutdown().await.unwrap();
-        let mut answer = String::new();
-        client.read_to_string(&mut answer).unwrap();
-        assert_eq!(answer, "answer");
-    }
-
-    #[tokio::test(flavor = "current_thread")]
-    async fn what_is_not_there_is_waited_for() {
-        let (mut client, mut socket) = pair();
-        let later = async {
-            tokio::task::yield_now().await;
-            client.write_all(b"request").unwrap();
-        };
-        let mut bytes = [0; 16];
-        let (count, ()) = tokio::join!(socket.read(&mut bytes), later);
-        assert_eq!(count.unwrap(), 7);
-        assert!(is_known(&socket));
-        drop(client);
-        assert_eq!(socket.read(&mut bytes).await.unwrap(), 0);
-    }
-
-    #[tokio::test(flavor = "current_thread")]
-    async fn the_last_bytes_come_with_the_end() {
-        for len in [1, 1 << 20] {
+    #[test]
+    fn what_is_there_needs_no_runtime() {
+        run(async {
             let (mut client, mut socket) = pair();
-            let reader = std::thread::spawn(move || {
-                let mut received = Vec::new();
-                client.read_to_end(&mut received).map(|count| (count, received[0]))
-            });
-            socket.write_all(b"first").await.unwrap();
-            socket.expect_end();
-            socket.write_all(&vec![b'x'; len]).await.unwrap();
-            drop(socket);
-            assert_eq!(reader.join().unwrap().unwrap(), (b"first".len() + len, b'f'));
-        }
+            client.write_all(b"request").unwrap();
+            let mut bytes = [0; 16];
+            assert_eq!(socket.read(&mut bytes).await.unwrap(), 7);
+            socket.write_all(b"answer").await.unwrap();
+            assert!(!is_known(&socket));
+            socket.shutdown().await.unwrap();
+            let mut answer = String::new();
+            client.read_to_string(&mut answer).unwrap();
+            assert_eq!(answer, "answer");
+        });
     }
 
-    #[tokio::test(flavor = "current_thread")]
-    async fn a_client_that_does_not_read_is_waited_for() {
-        let (mut client, mut socket) = pair();
-        let sent = vec![b'x'; 16 << 20];
-        let count = sent.len();
-        let reader = std::thread::spawn(move || {
-            let mut received = vec![0; count];
-            client.read_exact(&mut received).map(|()| received)
+    #[test]
+    fn what_is_not_there_is_waited_for() {
+        run(async {
+            let (mut client, mut socket) = pair();
+            let mut bytes = [0; 16];
+            let first = poll_fn(|context| {
+                let mut buffer = ReadBuf::new(&mut bytes);
+                Poll::Ready(Pin::new(&mut socket).poll_read(context, &mut buffer).is_pending())
+            });
+            assert!(first.await);
+            client.write_all(b"request").unwrap();
+            let count = socket.read(&mut bytes).await;
+            assert_eq!(count.unwrap(), 7);
+            assert!(is_known(&socket));
+            drop(client);
+            assert_eq!(socket.read(&mut bytes).await.unwrap(), 0);
         });
-        socket.write_all(&sent).await.unwrap();
-        assert!(is_known(&socket));
-        assert_eq!(reader.join().unwrap().unwrap(), sent);
+    }
+
+    #[test]
+    fn what_is_kept_until_the_end_arrives() {
+        run(async {
+            for len in [1, 1 << 20] {
+                let (mut client, mut socket) = pair();
+                let reader = std::thread::spawn(move || {
+                    let mut received = Vec::new();
+                    client.read_to_end(&mut received).map(|count| (count, received[0]))
+                });
+                socket.write_all(b"first").await.unwrap();
+                socket.expect_end();
+                socket.write_all(&vec![b'x'; len]).await.unwrap();
+                drop(socket);
+                assert_eq!(reader.join().unwrap().unwrap(), (b"first".len() + len, b'f'));
+            }
+        });
+    }
+
+    #[test]
+    fn a_client_that_does_not_read_is_waited_for() {
+        run(async {
+            let (mut client, mut socket) = pair();
+            let sent = vec![b'x'; 16 << 20];
+            let count = sent.len();
+            let reader = std::thread::spawn(move || {
+                let mut received = vec![0; count];
+                client.read_exact(&mut received).map(|()| received)
+            });
+            socket.write_all(&sent).await.unwrap();
+            assert!(is_known(&socket));
+            assert_eq!(reader.join().unwrap().unwrap(), sent);
+        });
     }
 }
