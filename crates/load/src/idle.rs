@@ -30,16 +30,19 @@ pub(crate) struct Idle {
     waiting: Waiting,
     began: u64,
     polled: u64,
+    /// When it was last asked in vain, and how many requests had been sent by then; nothing if there has been
+    /// something to do since.
+    in_vain: Option<(u64, u64)>,
 }
 
 impl Idle {
     pub(crate) fn new(waiting: Waiting) -> Self {
-        Self { waiting, began: 0, polled: 0 }
+        Self { waiting, began: 0, polled: 0, in_vain: None }
     }
 
     /// A part begins.
     pub(crate) fn begin(&mut self, now: u64) {
-        (self.began, self.polled) = (now, 0);
+        (self.began, self.polled, self.in_vain) = (now, 0, None);
     }
 
     /// What to do when the next request is due at `due`, if any is that a connection waits for.
@@ -58,11 +61,20 @@ impl Idle {
         }
     }
 
-    /// It was asked in vain for so long.
+    /// It was asked in vain from `from` to `now`, when `sent` requests had been sent. The whole turn before that
+    /// was in vain if nothing was sent in it.
     #[inline]
-    pub(crate) fn polled(&mut self, nanos: u64) {
-        self.polled += nanos;
+    pub(crate) fn polled(&mut self, from: u64, now: u64, sent: u64) {
+        let before = self.in_vain.filter(|(_, count)| *count == sent).map(|(at, _)| at);
+        self.polled += now - before.unwrap_or(from);
+        self.in_vain = Some((now, sent));
         std::hint::spin_loop();
+    }
+
+    /// There is something to do.
+    #[inline]
+    pub(crate) fn found(&mut self) {
+        self.in_vain = None;
     }
 
     /// How long it was asked in vain since the part began.
@@ -91,7 +103,7 @@ mod tests {
     fn who_sleeps_asks_for_a_tenth_of_the_time_at_most() {
         let mut idle = Idle::new(Waiting::Sleep);
         idle.begin(0);
-        idle.polled(100_001);
+        idle.polled(0, 100_001, 0);
         assert_eq!(idle.total(), Duration::from_nanos(100_001));
         assert_eq!(idle.pause(Some(1_000_010), 1_000_000), Pause::Sleep(Some(1_000_010)));
         assert_eq!(idle.pause(Some(1_000_020), 1_000_010), Pause::Poll);
@@ -100,10 +112,24 @@ mod tests {
     }
 
     #[test]
+    fn turns_without_anything_to_do_count_as_a_whole() {
+        let mut idle = Idle::new(Waiting::BusyPoll);
+        idle.begin(0);
+        idle.polled(10, 11, 0);
+        idle.polled(14, 15, 0);
+        assert_eq!(idle.total(), Duration::from_nanos(5));
+        // Something was sent in between, then something came.
+        idle.polled(20, 21, 1);
+        idle.found();
+        idle.polled(30, 31, 1);
+        assert_eq!(idle.total(), Duration::from_nanos(7));
+    }
+
+    #[test]
     fn who_polls_never_sleeps() {
         let mut idle = Idle::new(Waiting::BusyPoll);
         idle.begin(0);
-        idle.polled(1_000_000);
+        idle.polled(0, 1_000_000, 0);
         assert_eq!(idle.pause(None, 1_000_000), Pause::Poll);
         assert_eq!(idle.pause(Some(u64::MAX), 1_000_000), Pause::Poll);
     }

@@ -82,7 +82,9 @@ impl<'a> Core<'a> {
         }
         self.now = self.shared.clock.now();
         if pause == Pause::Poll && !self.driver.has_news() {
-            self.idle.polled(self.now - began);
+            self.idle.polled(began, self.now, self.record.sent);
+        } else {
+            self.idle.found();
         }
         Ok(self.now)
     }
