@@ -19,6 +19,9 @@ const ICON_PIXELS: [u32; 2] = [20, 22];
 /// The width of names and descriptions, in bytes.
 const WIDTH: usize = 23;
 
+/// The widest column, in bytes: every line of every page has it.
+const WIDTH_MAX: u32 = 1024;
+
 impl Builder<'_> {
     /// Runs a directive whose arguments are right; false if it is none of these.
     pub(super) fn listing(
@@ -157,7 +160,7 @@ fn say(listing: &mut Listing, word: &[u8]) {
     let width = |value: Option<&[u8]>| match value {
         None => Width::Fixed(WIDTH),
         Some(value) if value.first() == Some(&b'*') => Width::Needed,
-        Some(value) => Width::Fixed(number(value) as usize),
+        Some(value) => Width::Fixed(number(value).min(WIDTH_MAX) as usize),
     };
     let options: &mut IndexOptions = &mut listing.options;
     let lower = name.to_ascii_lowercase();

@@ -7,6 +7,7 @@
 
 mod entry;
 mod page;
+mod shown;
 
 use milepost_http::path;
 

@@ -1,13 +1,14 @@
 //! The page of a list: a list of names, columns of text, or a table.
 //!
 //! Source: httpd 2.4.71 `modules/generators/mod_autoindex.c`, `emit_preamble`, `output_directories`,
-//! `emit_link`, `terminate_description`; apr 1.7 `strings/apr_strings.c`, `apr_strfsize`.
+//! `emit_link`.
 
 use std::io::Write;
 
 use milepost_http::path;
 
 use super::entry::Entry;
+use super::shown::{cut_description, short_size};
 use super::{Document, Wanted, write_escaped};
 use crate::eval::variable::civil;
 use crate::program::{Column, ListFlags, Listed, Listing, Width, find_attached};
@@ -212,15 +213,19 @@ impl<'p> Page<'p> {
         self.image(icon, text)
     }
 
+    /// How wide names are; `None`: as wide as they need.
+    fn name_width(&self) -> Option<usize> {
+        match self.listing.name_width {
+            Some(Width::Fixed(0)) | None => Some(WIDTH),
+            Some(Width::Fixed(width)) => Some(width),
+            Some(Width::Needed) => None,
+        }
+    }
+
     /// Columns of text.
     fn columns(&mut self, entries: &[Entry]) {
-        let width = match self.listing.name_width {
-            Some(Width::Fixed(0)) | None => WIDTH,
-            Some(Width::Fixed(width)) => width,
-            Some(Width::Needed) => {
-                entries.iter().map(|entry| entry.name.len()).max().unwrap_or(0).max(WIDTH)
-            }
-        };
+        let longest = || entries.iter().map(|entry| entry.name.len()).max().unwrap_or(0);
+        let width = self.name_width().unwrap_or_else(|| longest().max(WIDTH));
         let has_icons = !self.has(ListFlags::NO_ICON);
         self.put("<pre>");
         if has_icons {
@@ -310,11 +315,7 @@ impl<'p> Page<'p> {
             format!("   <tr{class}><th colspan=\"{columns}\"><hr{end}</th></tr>\n")
         };
         self.put(&rule);
-        let width = match self.listing.name_width {
-            Some(Width::Fixed(0)) | None => Some(WIDTH),
-            Some(Width::Fixed(width)) => Some(width),
-            Some(Width::Needed) => None,
-        };
+        let width = self.name_width();
         for (number, entry) in entries.iter().enumerate() {
             self.put(match (has_classes, number % 2) {
                 (false, _) => "<tr>",
@@ -396,57 +397,6 @@ fn class_of(column: Column) -> &'static str {
     }
 }
 
-/// Cuts HTML to `width` characters; elements take no room and are not cut.
-fn cut_description(text: &[u8], width: usize) -> Vec<u8> {
-    let (mut at, mut left) = (0, width);
-    while at < text.len() && (left > 0 || text[at] == b'<') {
-        let end = match text[at] {
-            b'<' => Some(b'>'),
-            b'&' => Some(b';'),
-            _ => None,
-        };
-        if text[at] != b'<' {
-            left -= 1;
-        }
-        if let Some(end) = end {
-            match memchr::memchr(end, &text[at..]) {
-                Some(length) => at += length,
-                None => return text.to_vec(),
-            }
-        }
-        at += 1;
-    }
-    let mut cut = text[..at].to_vec();
-    if at < text.len()
-        && let Some(last) = cut.last_mut()
-    {
-        *last = b'>';
-    }
-    cut
-}
-
-/// A size in four characters, `1.5K`.
-fn short_size(bytes: u64) -> String {
-    if bytes < 973 {
-        return format!("{bytes:3} ");
-    }
-    let (mut size, mut rest) = (bytes, 0);
-    for unit in ["K", "M", "G", "T", "P", "E"] {
-        (size, rest) = (size >> 10, size & 1023);
-        if size >= 973 {
-            continue;
-        }
-        if size < 9 || size == 9 && rest < 973 {
-            let tenths = (rest * 5 + 256) / 512;
-            let (size, tenths) = if tenths >= 10 { (size + 1, 0) } else { (size, tenths) };
-            return format!("{size}.{tenths}{unit}");
-        }
-        return format!("{:3}{unit}", size + u64::from(rest >= 512));
-    }
-    let _ = rest;
-    format!("{size:3}E")
-}
-
 /// Appends a text as HTML.
 pub(super) fn write_plain(text: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(b"<pre>\n");
@@ -459,37 +409,4 @@ pub(super) fn write_plain(text: &[u8], out: &mut Vec<u8>) {
         }
     }
     out.extend_from_slice(b"</pre>\n");
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_have_four_characters() {
-        for (bytes, expected) in [
-            (0, "  0 "),
-            (972, "972 "),
-            (973, "1.0K"),
-            (3000, "2.9K"),
-            (10_188, "9.9K"),
-            (10_200, " 10K"),
-            (200_000, "195K"),
-            (12_345_678, " 12M"),
-            (u64::MAX, " 16E"),
-        ] {
-            assert_eq!(short_size(bytes), expected, "{bytes}");
-        }
-    }
-
-    #[test]
-    fn descriptions_are_cut_outside_of_elements() {
-        let cut = |text: &str, width| {
-            String::from_utf8(cut_description(text.as_bytes(), width)).expect("text")
-        };
-        assert_eq!(cut("abcdef", 6), "abcdef");
-        assert_eq!(cut("abcdef", 4), "abc>");
-        assert_eq!(cut("<b>ab</b>&amp;cd", 3), "<b>ab</b>&amp>");
-        assert_eq!(cut("a<b", 5), "a<b");
-    }
 }
