@@ -82,7 +82,9 @@ impl Run<'_> {
         for name in index {
             match self.look_at(hop, name) {
                 Found::Nothing | Found::End(End::Status(404), _) => {}
-                Found::End(End::Status(status), _) => refused = Some(End::Status(status)),
+                Found::End(End::Status(status), _) if !is_redirect(status) => {
+                    refused = Some(End::Status(status));
+                }
                 found => return self.take_over(hop, found, config.index_redirect.flatten()),
             }
         }
@@ -116,6 +118,10 @@ impl Run<'_> {
         self.put_buffer(target);
         let is_file = sub.proxied || matches!(sub.kind, Some(FileKind::File(_)));
         match prepared {
+            // Rules that made a redirect local again left its status behind, and it has no target any more.
+            Ok(_) | Err(End::Internal) if is_redirect(sub.status) => {
+                Found::End(End::Status(sub.status), Box::new(sub))
+            }
             Ok(_) if is_file => Found::File(Box::new(sub)),
             Err(End::Internal) if is_file => Found::Rewritten(Box::new(sub)),
             Err(end @ (End::Redirect(_) | End::Status(_))) => {
@@ -174,4 +180,8 @@ impl Run<'_> {
         hop.as_get = sub.as_get;
         hop.rewriting_ended = sub.rewriting_ended;
     }
+}
+
+fn is_redirect(status: u16) -> bool {
+    (300..400).contains(&status)
 }
