@@ -161,6 +161,8 @@ struct Builder<'o> {
     balancers: Vec<Balancer>,
     /// A directive of the proxy was met.
     has_proxy: bool,
+    /// What is being read belongs to a section that is wrong: only the conditions in it are looked at.
+    only_conditions: bool,
 }
 
 /// A server while its directives are read.
@@ -250,6 +252,7 @@ impl<'o> Builder<'o> {
             backends: Vec::new(),
             balancers: Vec::new(),
             has_proxy: false,
+            only_conditions: false,
         }
     }
 

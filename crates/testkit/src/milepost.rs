@@ -123,8 +123,9 @@ fn decide(
     let local = plot
         .socket(ask.address.as_deref())
         .ok_or_else(|| format!("{:?} is no IPv4 address", ask.address))?;
+    // As in an answer: blanks around a value do not survive a socket.
     let fields: Vec<(&str, &[u8])> =
-        ask.fields.iter().map(|(name, value)| (name.as_str(), value.as_slice())).collect();
+        ask.fields.iter().map(|(name, value)| (name.as_str(), value.trim_ascii())).collect();
     let request = Request {
         method: ask.method.as_bytes(),
         target: &ask.target,

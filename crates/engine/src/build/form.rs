@@ -15,9 +15,9 @@ use super::report::{Finding, show};
 use super::{Builder, Directive};
 use crate::decision::Place;
 
-/// Sections that leave out what is in them, or are as if they were not there.
-const CONDITIONS: [&[u8]; 6] =
-    [b"IfModule", b"IfDefine", b"IfFile", b"IfVersion", b"IfDirective", b"IfSection"];
+/// Sections that leave out what is in them, or are as if they were not there, in lower case.
+pub(super) const CONDITIONS: [&[u8]; 6] =
+    [b"ifmodule", b"ifdefine", b"iffile", b"ifversion", b"ifdirective", b"ifsection"];
 
 /// A condition that was met in a file that has faults.
 pub(super) struct Condition {

@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use milepost_syntax::{Fault, Kind, Node, Tree, Words};
 
-use super::form::Condition;
+use super::form::{CONDITIONS, Condition};
+use super::known::Known;
 use super::report::{Finding, show};
 use super::{Builder, Context, DirDraft, Directive, bytes_to_path, path_to_bytes};
 use crate::decision::Place;
@@ -89,6 +90,7 @@ impl Builder<'_> {
                 place,
             };
             match node.kind {
+                Kind::Directive if self.only_conditions => {}
                 Kind::Directive => self.directive(&directive, context),
                 Kind::Open { end } => {
                     let inner = at + 1..(end as usize).min(range.end);
@@ -110,7 +112,14 @@ impl Builder<'_> {
         context: &mut Context<'_>,
     ) {
         let name = directive.name.to_ascii_lowercase();
-        let Some(known) = self.may_open(directive, &name) else { return };
+        let known = match self.only_conditions {
+            true => None,
+            false => self.may_open(directive, &name),
+        };
+        let is_read_at_once = CONDITIONS.contains(&&*name) || name == b"macro";
+        if known.is_none() && !self.only_conditions && is_read_at_once {
+            return;
+        }
         let counts = match name.as_slice() {
             b"ifmodule" => self.holds(directive, |builder, name| builder.names.modules.holds(name)),
             b"ifdefine" => {
@@ -127,16 +136,7 @@ impl Builder<'_> {
             b"ifdirective" => self.holds(directive, |builder, name| builder.has_directive(name)),
             b"ifsection" => self.holds(directive, |builder, name| builder.has_section(name)),
             b"macro" => return self.define_macro(directive, text_of(walk, inner)),
-            _ => {
-                if known.is_core() {
-                    context.dir.config.refuse_encoded_slashes();
-                }
-                let walk_inner = |builder: &mut Self, context: &mut Context<'_>| {
-                    builder.walk(walk, inner, context);
-                };
-                self.section(&name, directive, context, walk_inner);
-                return;
-            }
+            _ => return self.open_section(&name, known, walk, directive, inner, context),
         };
         walk.note(directive.place, &inner, counts);
         if counts {
@@ -151,6 +151,35 @@ impl Builder<'_> {
             }
         } else {
             self.check_left_out(walk, directive, inner);
+        }
+    }
+
+    /// A section that is for some requests. Where it is wrong, the conditions in it are looked at all the
+    /// same: httpd does so while it reads, before it knows.
+    fn open_section(
+        &mut self,
+        name: &[u8],
+        known: Option<&Known>,
+        walk: &Walk<'_>,
+        directive: &Directive<'_>,
+        inner: std::ops::Range<usize>,
+        context: &mut Context<'_>,
+    ) {
+        let mut is_entered = false;
+        if let Some(known) = known {
+            if known.is_core() {
+                context.dir.config.refuse_encoded_slashes();
+            }
+            let walk_inner = |builder: &mut Self, context: &mut Context<'_>| {
+                is_entered = true;
+                builder.walk(walk, inner.clone(), context);
+            };
+            self.section(name, directive, context, walk_inner);
+        }
+        if !is_entered {
+            let before = std::mem::replace(&mut self.only_conditions, true);
+            self.walk(walk, inner, context);
+            self.only_conditions = before;
         }
     }
 
