@@ -654,32 +654,7 @@ impl<'r> Run<'r> {
         if filename.len() + path.len() - slashes > FILE_PATH_BYTES_MAX {
             return false;
         }
-        let plain = memchr::memmem::find(path, b"//").is_none()
-            && memchr::memmem::find(path, b"/.").is_none();
-        if plain {
-            filename.extend_from_slice(path);
-            return true;
-        }
-        let root_len = filename.len();
-        let mut segments = path.split(|&byte| byte == b'/').peekable();
-        while let Some(segment) = segments.next() {
-            let last = segments.peek().is_none();
-            match segment {
-                b"" | b"." if !last => {}
-                b".." => {
-                    if filename.len() == root_len {
-                        return false;
-                    }
-                    let slash = memchr::memrchr(b'/', filename).unwrap_or(root_len);
-                    filename.truncate(slash.max(root_len));
-                }
-                segment => {
-                    filename.push(b'/');
-                    filename.extend_from_slice(if segment == b"." { b"" } else { segment });
-                }
-            }
-        }
-        true
+        append_path(path, filename)
     }
 
     fn fixups(&mut self, hop: &mut Hop, config: &Config<'_>) -> Option<End> {
@@ -810,6 +785,40 @@ impl Config<'_> {
             Config::Merged(config) => config,
         }
     }
+}
+
+/// Appends an absolute path to that of a directory, runs of slashes as one and dot segments resolved; false
+/// if it leaves the directory.
+fn append_path(path: &[u8], filename: &mut Vec<u8>) -> bool {
+    if is_merged(path) {
+        filename.extend_from_slice(path);
+        return true;
+    }
+    let root_len = filename.len();
+    let mut segments = path.split(|&byte| byte == b'/').peekable();
+    while let Some(segment) = segments.next() {
+        let last = segments.peek().is_none();
+        match segment {
+            b"" | b"." if !last => {}
+            b".." => {
+                if filename.len() == root_len {
+                    return false;
+                }
+                let slash = memchr::memrchr(b'/', filename).unwrap_or(root_len);
+                filename.truncate(slash.max(root_len));
+            }
+            segment => {
+                filename.push(b'/');
+                filename.extend_from_slice(if segment == b"." { b"" } else { segment });
+            }
+        }
+    }
+    true
+}
+
+/// Whether a path has neither runs of slashes nor anything that may be a dot segment.
+fn is_merged(path: &[u8]) -> bool {
+    memchr::memmem::find(path, b"//").is_none() && memchr::memmem::find(path, b"/.").is_none()
 }
 
 /// As [`path::normalize`], for a path in which `%` is a plain byte.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use milepost_pcre::{Captures, Case};
 
 use super::table::Table;
-use super::{Config, Hop, MERGED_MAX, Run, if_walk};
+use super::{Config, Hop, MERGED_MAX, Run, append_path, if_walk, is_merged};
 use crate::build::bytes_to_path;
 use crate::outside::FileKind;
 use crate::program::{DirConfig, Options, Override, Part, Section, SectionMatcher};
@@ -65,6 +65,7 @@ impl<'r> Run<'r> {
     ///
     /// Errors are statuses.
     pub(super) fn map_to_storage(&mut self, hop: &mut Hop) -> Result<Config<'r>, u16> {
+        self.merge_path(hop);
         self.find_file(hop)?;
         self.work.sections.clear();
         self.work.htaccess.start();
@@ -106,6 +107,18 @@ impl<'r> Run<'r> {
         self.add_locations(hop);
         let config = self.merged();
         self.add_ifs(config, hop)
+    }
+
+    /// Makes the path of the file canonical: rules and aliases can put slashes one after the other.
+    fn merge_path(&mut self, hop: &mut Hop) {
+        if hop.filename.first() != Some(&b'/') || is_merged(&hop.filename) {
+            return;
+        }
+        let mut merged = self.take_buffer();
+        if append_path(&hop.filename, &mut merged) {
+            std::mem::swap(&mut merged, &mut hop.filename);
+        }
+        self.put_buffer(merged);
     }
 
     /// Looks at the path, and at what is above it until something is there.
