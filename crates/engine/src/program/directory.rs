@@ -124,7 +124,7 @@ pub(crate) struct Override {
 impl Override {
     /// Whether they may say nothing, so that they are not looked for.
     pub(crate) fn is_none(&self) -> bool {
-        !self.has_class() && self.names.is_empty()
+        !self.has_class() && self.names.is_empty() && self.nonfatal == (false, false)
     }
 
     /// Whether any class of directives is allowed.
