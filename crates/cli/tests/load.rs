@@ -15,6 +15,9 @@ use serde_json::{Value, json};
 /// No run in here takes as long.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// How often a rate is searched for on a machine that others use too.
+const SEARCHES: usize = 5;
+
 /// Nobody listens here: no system gives this port to a program that asks for any.
 const NOBODY: &str = "127.0.0.1:1";
 
@@ -137,8 +140,7 @@ fn the_highest_rate_is_searched_for_and_confirmed() {
     let url = format!("http://{server}/test/7");
     // Any rate that the server keeps up with holds, on a busy machine a low one.
     let search = ["-d", "200ms", "--expect-status", "301", "--json", "--find-max"];
-    let output = load(&[&[&*url], &search[..], &["wrong==0"]].concat());
-    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    let output = search_for_a_rate(&[&[&*url], &search[..], &["wrong==0"]].concat());
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
     let steps = found["steps"].as_array().unwrap();
     let purposes: Vec<_> = steps.iter().map(|step| step["purpose"].as_str().unwrap()).collect();
@@ -152,8 +154,8 @@ fn the_highest_rate_is_searched_for_and_confirmed() {
     assert!(err(&output).contains("milepost: closed loop: "), "{}", err(&output));
 
     // Several processes search together.
-    let output = load(&[&[&*url, "--processes", "2"], &search[..], &["wrong==0"]].concat());
-    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    let arguments = [&[&*url, "--processes", "2"], &search[..], &["wrong==0"]].concat();
+    let output = search_for_a_rate(&arguments);
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
     let confirmation = &found["confirmation"]["plan"];
     assert_eq!((&confirmation["processes"], &confirmation["rate"]), (&2.into(), &found["rate"]));
@@ -165,6 +167,13 @@ fn the_highest_rate_is_searched_for_and_confirmed() {
     let text = out(&output);
     assert!(text.starts_with("no rate at which max<1ns holds was found and confirmed\n"), "{text}");
     assert!(text.contains("\ndoubt: no rate was found"), "{text}");
+}
+
+/// A search that finds a rate. One that others disturb may find none, as it should.
+#[track_caller]
+fn search_for_a_rate(arguments: &[&str]) -> Output {
+    let mut outputs = (0..SEARCHES).map(|_| load(arguments));
+    outputs.find(|output| output.status.success()).expect("a rate that is found and confirmed")
 }
 
 #[test]
