@@ -50,7 +50,7 @@ bench-loading: release ## What it costs to load RULES rules, beside Apache and n
 fuzz: ## Run each fuzz target for SECONDS seconds
 	scripts/fuzz.sh $(SECONDS)
 
-bench-server: release ## What a request costs here and on nginx, Apache, HAProxy, Caddy and a server that parses nothing
+bench-server: release ## What a request costs here and on nginx, Apache, HAProxy, Caddy and a server that parses nothing, and beside a crowd
 	$(CARGO) build --locked --release -p milepost-server --example null
 	$(CARGO) run --locked --release -p milepost-lab --example bench_server -- \
 		$(MILEPOST) $(TARGET)/release/examples/null $(ROUNDS)

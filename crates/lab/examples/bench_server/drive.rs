@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use milepost_lab::Reading;
-use milepost_load::{Control, Expectation, Persistence, Plan, Stop, Target};
+use milepost_load::{Control, Expectation, Persistence, Plan, Report, Stop, Target};
 
 use crate::servers::{FILE_BYTES, RULES, Running};
 
@@ -64,9 +64,15 @@ impl Load {
 /// Warms the server up, and measures it.
 pub(crate) fn measure(server: &Running, load: Load) -> Result<Sample, Box<dyn std::error::Error>> {
     let requests = if load == Load::Closing { REQUESTS_CLOSING } else { REQUESTS };
-    put(server, load, requests / 10)?;
+    let send = |requests| {
+        if load == Load::Pipelined {
+            return pipelined(server.address, load, requests);
+        }
+        Ok(put(server, load, Stop::Requests(requests))?.seconds)
+    };
+    send(requests / 10)?;
     let before = Reading::at_rest(server.id())?;
-    let seconds = put(server, load, requests)?;
+    let seconds = send(requests)?;
     let used = Reading::at_rest(server.id())?.since(&before);
     Ok(Sample {
         cpu_us: used.nanoseconds as f64 / 1e3 / requests as f64,
@@ -74,11 +80,12 @@ pub(crate) fn measure(server: &Running, load: Load) -> Result<Sample, Box<dyn st
     })
 }
 
-/// Sends requests, checks every answer, and returns the seconds that it took.
-fn put(server: &Running, load: Load, requests: u64) -> Result<f64, Box<dyn std::error::Error>> {
-    if load == Load::Pipelined {
-        return pipelined(server.address, load, requests);
-    }
+/// Sends requests, and checks every answer.
+pub(crate) fn put(
+    server: &Running,
+    load: Load,
+    stop: Stop,
+) -> Result<Report, Box<dyn std::error::Error>> {
     let (path, location) = load.target();
     let mut target = Target::new(server.address, server.address.to_string(), path);
     let mut expectation = Expectation::default();
@@ -96,12 +103,12 @@ fn put(server: &Running, load: Load, requests: u64) -> Result<f64, Box<dyn std::
     let mut plan = Plan::new(vec![target]);
     plan.connections = CONNECTIONS;
     plan.threads = 1;
-    plan.stop = Stop::Requests(requests);
+    plan.stop = stop;
     if load == Load::Closing {
         plan.persistence = Persistence::Close;
     }
     let report = milepost_load::run(&plan, &Control::default())?;
-    if report.wrong_answers > 0 || report.errors > 0 || report.requests < requests {
+    if report.wrong_answers > 0 || report.errors > 0 || report.requests == 0 {
         return Err(format!(
             "{}: {} right answers, {} wrong ones, {} errors",
             server.kind.name(),
@@ -111,10 +118,10 @@ fn put(server: &Running, load: Load, requests: u64) -> Result<f64, Box<dyn std::
         )
         .into());
     }
-    Ok(report.seconds)
+    Ok(report)
 }
 
-/// Sends many requests in one write. All answers have the length of the first, and its `Location`.
+/// Sends many requests in one write, and returns the seconds that it took. All answers have the length of the first, and its `Location`.
 fn pipelined(
     address: SocketAddr,
     load: Load,

@@ -4,12 +4,13 @@
 //! server with every load, in random order; each server's CPU account is read at rest before and after. Every
 //! answer is checked. The table has the median over rounds, and ratios of the same round with a bootstrap
 //! interval, which the machine's weather disturbs less than either number. A second milepost is the control:
-//! what its ratio differs from 1 is noise.
+//! what its ratio differs from 1 is noise. At the end: what others notice of a crowd ([`crowd`]).
 //!
 //! `bench_server MILEPOST NULL_SERVER [ROUNDS]`
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "it prints a table")]
 
+mod crowd;
 mod drive;
 mod servers;
 
@@ -52,6 +53,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             }
         }
         print_table(load, &running, &samples);
+    }
+    crowd::begin()?;
+    for server in running.iter().filter(|server| server.kind.takes_crowds()) {
+        crowd::print(server)?;
     }
     Ok(())
 }

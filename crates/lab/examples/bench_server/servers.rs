@@ -58,6 +58,11 @@ impl Kind {
     pub(crate) fn takes(self, load: Load) -> bool {
         load != Load::File || !matches!(self, Kind::Null | Kind::Haproxy | Kind::Caddy)
     }
+
+    /// Whether it is made for connections by the ten thousand.
+    pub(crate) fn takes_crowds(self) -> bool {
+        matches!(self, Kind::Milepost | Kind::Nginx)
+    }
 }
 
 /// A server that was started; killed when dropped.
@@ -176,7 +181,7 @@ fn command(
         Kind::Nginx => {
             let text = format!(
                 "worker_processes 1;\ndaemon off;\npid \"{here}/pid\";\nerror_log \"{here}/errors\";\n\
-                 events {{ worker_connections 1024; }}\nhttp {{\naccess_log off;\n\
+                 worker_rlimit_nofile 20000;\nevents {{ worker_connections 16384; }}\nhttp {{\naccess_log off;\n\
                  types {{ text/plain txt; }}\nkeepalive_timeout 60s;\nkeepalive_requests 1000000000;\n\
                  open_file_cache max=1000 inactive=60s;\nmap_hash_max_size 65536;\n\
                  map $uri $target {{\ninclude \"{rules_at}\";\n}}\n\
