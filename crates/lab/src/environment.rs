@@ -67,35 +67,6 @@ impl Environment {
     }
 }
 
-/// The processor's time so far: in all, and what the host kept from it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct MachineTime {
-    total: u64,
-    stolen: u64,
-}
-
-impl MachineTime {
-    /// Reads it; `None` where the kernel does not tell.
-    pub(crate) fn now() -> Option<Self> {
-        Self::parse(&read("/proc/stat"))
-    }
-
-    /// Returns the share that was stolen since `earlier`, in per cent.
-    pub(crate) fn steal_percent(self, earlier: Self) -> Option<f64> {
-        let total = self.total.checked_sub(earlier.total).filter(|total| *total > 0)?;
-        let stolen = self.stolen.saturating_sub(earlier.stolen);
-        Some(100.0 * stolen as f64 / total as f64)
-    }
-
-    /// The line `cpu`: user, nice, system, idle, iowait, irq, softirq, steal; guest time is in user.
-    fn parse(text: &str) -> Option<Self> {
-        let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
-        let fields: Vec<u64> =
-            line.split_whitespace().take(8).map_while(|field| field.parse().ok()).collect();
-        Some(Self { total: fields.iter().sum(), stolen: *fields.get(7)? })
-    }
-}
-
 /// Returns the day in UTC, as `2026-11-21`.
 pub fn today() -> String {
     timestamp(SystemTime::now()).split('T').next().unwrap_or_default().to_owned()
@@ -166,16 +137,6 @@ mod tests {
         check(951_868_799, "2000-02-29T23:59:59Z");
         check(1_795_238_700, "2026-11-21T05:25:00Z");
         check(4_107_542_400, "2100-03-01T00:00:00Z"); // 2100 has no leap day.
-    }
-
-    #[test]
-    fn stolen_time_is_a_share() {
-        let before = MachineTime::parse("cpu  100 0 100 700 0 0 0 100 0 0\ncpu0 1\n");
-        let after = MachineTime::parse("cpu  150 0 150 750 0 0 0 150 50 0\n");
-        let (before, after) = (before.expect("a line"), after.expect("a line"));
-        assert_eq!(after.steal_percent(before), Some(25.0));
-        assert_eq!(before.steal_percent(before), None);
-        assert_eq!(MachineTime::parse("cpu 1 2 3\n"), None);
     }
 
     #[test]

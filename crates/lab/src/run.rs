@@ -15,7 +15,7 @@ use milepost_load as load;
 
 use crate::account::Account;
 use crate::cpu::{CpuTime, Reading};
-use crate::environment::{Environment, MachineTime};
+use crate::environment::Environment;
 use crate::experiment::{Answer, Experiment, Target};
 use crate::plan::{Cell, Options, Plan, PlanError, Planned, has_target};
 use crate::port;
@@ -161,7 +161,7 @@ pub fn run(
 ) -> Result<Results, RunError> {
     let started = Instant::now();
     let mut environment = Environment::observe(request.command.clone());
-    let machine_time = MachineTime::now();
+    let machine_time = load::MachineTime::now();
 
     let (servers, missing) = find_servers(request);
     servers.iter().for_each(|server| observe(Event::Found(server)));
@@ -196,7 +196,7 @@ pub fn run(
     drop(fleet);
 
     environment.steal_percent =
-        machine_time.and_then(|before| MachineTime::now()?.steal_percent(before));
+        machine_time.and_then(|before| load::MachineTime::now()?.steal_percent(before));
     let mut results = Results {
         experiment: experiment.name.clone(),
         title: experiment.title.clone(),

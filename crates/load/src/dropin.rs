@@ -111,6 +111,7 @@ pub(crate) fn empty_report() -> crate::report::Report {
         cpu,
         cpu_max,
         polled: std::time::Duration::ZERO,
+        steal_percent: None,
     };
     let plan = crate::plan::Plan::new(Vec::new());
     crate::summary::report(

@@ -304,6 +304,9 @@ pub struct Generator {
     pub lateness_ns: Times,
     /// Longest turn of a worker loop. An answer that came in during it was noticed that much late.
     pub longest_turn_ns: u64,
+    /// Share of this machine's time, in per cent, that its host kept during the run; `None` where the kernel
+    /// does not tell.
+    pub steal_percent: Option<f64>,
 }
 
 /// Counts of the warm-up.
@@ -351,6 +354,8 @@ pub struct Warning {
 pub enum WarningKind {
     /// A worker used nearly a whole core: the generator, not the server, may be the limit.
     GeneratorSaturated,
+    /// The host of this virtual machine kept a part of its time.
+    Stolen,
     /// The open loop did not send at the rate asked for.
     RateNotReached,
     /// Fewer than a hundred samples stand behind the highest quantile shown.

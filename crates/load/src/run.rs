@@ -15,6 +15,7 @@ use crate::control::Control;
 use crate::driver;
 use crate::failure::RunError;
 use crate::http2::Http2Worker;
+use crate::machine_time::MachineTime;
 use crate::observer::Observer;
 use crate::origin::Origin;
 use crate::part::{End, Part, PartResult, Shared};
@@ -155,6 +156,7 @@ fn start_share(
             }
         })
         .collect::<Result<Vec<_>, RunError>>()?;
+    let machine_time = MachineTime::now();
     let results = thread::scope(|scope| {
         let (run_ends, ended) = channel::<()>();
         if let Some((names, every)) = plan.names.as_ref().and_then(|it| it.every().map(|e| (it, e)))
@@ -170,7 +172,10 @@ fn start_share(
         results
     });
     let results = results.map_err(RunError::Worker)?;
-    merge(plan, threads, io, results)
+    let mut share = merge(plan, threads, io, results)?;
+    share.measured.steal_percent =
+        machine_time.and_then(|before| MachineTime::now()?.steal_percent(before));
+    Ok(share)
 }
 
 /// A worker, whatever it speaks.
@@ -366,6 +371,7 @@ fn part(results: Vec<(u64, PartResult)>) -> Option<Measured> {
             cpu: result.cpu,
             cpu_max: result.cpu.saturating_sub(result.polled),
             polled: result.polled,
+            steal_percent: None,
         })
         .reduce(Measured::merge)
 }

@@ -329,6 +329,7 @@ mod tests {
                 cpu: Duration::from_millis(1),
                 cpu_max: Duration::from_millis(1),
                 polled: Duration::ZERO,
+                steal_percent: None,
             };
             let ended = crate::report::Ended::Duration;
             Ok::<_, std::convert::Infallible>(summary::report(

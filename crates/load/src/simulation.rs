@@ -145,7 +145,8 @@ fn simulate(arrival: Arrival, connections: usize, seconds: u64, service: Service
     }
     let cpu = Duration::ZERO;
     let length = Duration::from_secs(seconds);
-    let measured = Measured { record, length, cpu, cpu_max: cpu, polled: Duration::ZERO };
+    let measured =
+        Measured { record, length, cpu, cpu_max: cpu, polled: Duration::ZERO, steal_percent: None };
     summary::report(&plan, 1, Io::Epoll, None, measured, Ended::Duration, None)
 }
 

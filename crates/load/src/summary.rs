@@ -19,6 +19,11 @@ const BUSY_SHARE_MAX: f64 = 0.9;
 /// Shortest run of which a share of a core says anything: setting up takes most of a shorter one.
 const BUSY_SECONDS_MIN: f64 = 0.1;
 
+/// From this share of the machine's time on, in per cent, what its host keeps is in every tail.
+const STEAL_PERCENT_MAX: f64 = 1.0;
+/// Shortest run that says so: the kernel counts hundredths of a second.
+const STEAL_SECONDS_MIN: f64 = 1.0;
+
 /// An open loop that sent less than this share of its rate did not do what was asked.
 const RATE_SHARE_MIN: f64 = 0.99;
 
@@ -48,6 +53,8 @@ pub(crate) struct Measured {
     pub(crate) cpu_max: Duration,
     /// Time that all workers asked for news when there was none.
     pub(crate) polled: Duration,
+    /// Share of the machine's time, in per cent, that its host kept; from before the warm-up on.
+    pub(crate) steal_percent: Option<f64>,
 }
 
 impl Measured {
@@ -58,6 +65,11 @@ impl Measured {
         self.cpu += other.cpu;
         self.cpu_max = self.cpu_max.max(other.cpu_max);
         self.polled += other.polled;
+        // Each process looked at the same machine.
+        self.steal_percent = match (self.steal_percent, other.steal_percent) {
+            (Some(one), Some(other)) => Some(one.max(other)),
+            (one, other) => one.or(other),
+        };
         self
     }
 }
@@ -72,7 +84,7 @@ pub(crate) fn report(
     ended: Ended,
     linger: Option<Linger>,
 ) -> Report {
-    let Measured { record, length, cpu, cpu_max, polled } = measured;
+    let Measured { record, length, cpu, cpu_max, polled, steal_percent } = measured;
     let seconds = length.as_secs_f64();
     let finished = record.answered() + record.errors;
     let opened = record.opened + warm_up.as_ref().map_or(0, |part| part.record.opened);
@@ -131,6 +143,7 @@ pub(crate) fn report(
             busiest_thread: ratio(cpu_max.as_secs_f64(), seconds),
             lateness_ns: times(&record.lateness),
             longest_turn_ns: record.longest_turn,
+            steal_percent,
         },
         warm_up: warm_up.map(|part| WarmUpCounts {
             requests: part.record.answered(),
@@ -187,6 +200,15 @@ fn warnings(plan: &Plan, report: &Report, sent: u64) -> Vec<Warning> {
             ),
             "use more threads (-t) or a second machine; fewer connections (-c) or an open loop (--rate) \
              give times that the generator does not distort",
+        );
+    }
+    if let Some(steal) = report.generator.steal_percent.filter(|it| *it > STEAL_PERCENT_MAX)
+        && report.seconds >= STEAL_SECONDS_MIN
+    {
+        warn(
+            WarningKind::Stolen,
+            format!("the host kept {steal:.1} % of the time from this virtual machine"),
+            "trust medians and CPU per request more than high percentiles, or take a quieter machine",
         );
     }
     if let Some(rate) = plan.arrival.rate() {

@@ -118,7 +118,7 @@ impl Builder<'_> {
         };
         let is_read_at_once = CONDITIONS.contains(&&*name) || name == b"macro";
         if known.is_none() && !self.only_conditions && is_read_at_once {
-            return;
+            return self.stumble(walk, inner.end);
         }
         let counts = match name.as_slice() {
             b"ifmodule" => self.holds(directive, |builder, name| builder.names.modules.holds(name)),
@@ -152,6 +152,16 @@ impl Builder<'_> {
         } else {
             self.check_left_out(walk, directive, inner);
         }
+    }
+
+    /// Where httpd passes over the first line of a section that is not allowed, it stumbles over the last.
+    fn stumble(&mut self, walk: &Walk<'_>, end: usize) {
+        let is_passed_over = self.allowed.as_ref().is_some_and(|allowed| allowed.nonfatal.1);
+        let Some(end) = walk.nodes.get(end).filter(|_| is_passed_over) else { return };
+        let place = Place { file: walk.file, offset: end.name.at() as u32 };
+        let finding = Finding::error("the end of a section whose beginning is not allowed here")
+            .hint("`Nonfatal` does not help sections: let `AllowOverride` have a class");
+        self.report_place(place, end.name.len(), finding);
     }
 
     /// A section that is for some requests. Where it is wrong, the conditions in it are looked at all the

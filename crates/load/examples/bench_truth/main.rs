@@ -164,7 +164,13 @@ fn measure(
     }
     let at = |q| quantile(&report.distributions.lateness, q) / 1e3;
     if rate.is_some() {
-        println!("{:<41}sent late by {:.1} us (p50), {:.1} us (p99)", "", at(0.5), at(0.99));
+        let steal = report.generator.steal_percent.unwrap_or_default();
+        println!(
+            "{:<41}sent late by {:.1} us (p50), {:.1} us (p99); the host kept {steal:.1} % of the time",
+            "",
+            at(0.5),
+            at(0.99)
+        );
     }
     Ok(report)
 }
