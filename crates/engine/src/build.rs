@@ -197,6 +197,8 @@ struct DirDraft {
     rewrite_dir: Option<RewriteDir>,
     /// The path of a `<Location>`.
     url_path: Option<Str>,
+    /// The pattern of a `<LocationMatch>`.
+    url_pattern: Option<Str>,
     files: Vec<crate::program::Part<crate::program::Section>>,
 }
 

@@ -150,8 +150,8 @@ impl Builder<'_> {
         let matcher = match path {
             Some(path) if !is_match && !wild => SectionPassMatcher::Path(path),
             path => {
-                // The pattern of a `<LocationMatch>` is kept as its directory.
-                let text = path.unwrap_or_else(|| self.pool.add(&context.directory));
+                let pattern = path.or(context.dir.url_pattern);
+                let text = pattern.unwrap_or_else(|| self.pool.add(&context.directory));
                 match Pattern::new(&mut self.pool, text, Case::Sensitive) {
                     Ok((pattern, _)) => SectionPassMatcher::Match(Box::new(pattern)),
                     Err(_) => {

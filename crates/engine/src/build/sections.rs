@@ -60,16 +60,23 @@ impl Builder<'_> {
             return self.report(directive, Finding::error(message));
         }
         let found = match scope {
-            Scope::Proxy => self.proxy_matcher(directive, name == b"proxymatch", context.server),
-            _ => self.matcher(name, scope, directive),
+            Scope::Proxy => self
+                .proxy_matcher(directive, name == b"proxymatch", context.server)
+                .map(|(matcher, directory)| (matcher, directory, None)),
+            _ => self
+                .matcher(name, scope, directive)
+                .map(|(matcher, directory, text)| (matcher, directory, Some(text))),
         };
-        let Some((matcher, directory)) = found else { return };
+        let Some((matcher, directory, text)) = found else { return };
         let mut dir = DirDraft::default();
         if scope != Scope::Proxy {
             dir.config.refuse_encoded_slashes();
         }
         let groups = match &matcher {
-            SectionMatcher::Regex(pattern) => self.match_variables(directive, pattern),
+            SectionMatcher::Regex(pattern) => {
+                dir.url_pattern = (scope == Scope::Location).then_some(text).flatten();
+                self.match_variables(directive, pattern)
+            }
             SectionMatcher::Path(path) | SectionMatcher::Wildcard(path) => {
                 dir.url_path = (scope == Scope::Location).then_some(*path);
                 Vec::new()
@@ -126,6 +133,7 @@ impl Builder<'_> {
             rewrite_dir,
             files,
             url_path: _,
+            url_pattern: _,
         } = dir;
         if let Some(place) = rewrite.orphan().map(|condition| condition.place) {
             let finding = Finding::warning("no `RewriteRule` follows this condition");
@@ -142,13 +150,13 @@ impl Builder<'_> {
         config
     }
 
-    /// What a section is for, and the path that its rewrite patterns do not see.
+    /// What a section is for, the path that its rewrite patterns do not see, and its text.
     fn matcher(
         &mut self,
         name: &[u8],
         scope: Scope,
         directive: &Directive<'_>,
-    ) -> Option<(SectionMatcher, Arc<[u8]>)> {
+    ) -> Option<(SectionMatcher, Arc<[u8]>, Str)> {
         let mut words = Words::new(directive.args);
         let mut first = words.next();
         let tilde = first.as_ref().is_some_and(|word| &*word.text == b"~");
@@ -165,7 +173,7 @@ impl Builder<'_> {
             let text = self.word(directive, &word);
             return match Pattern::new(&mut self.pool, text, Case::Sensitive) {
                 Ok((pattern, _)) => {
-                    Some((SectionMatcher::Regex(Box::new(pattern)), with_slash(&word.text)))
+                    Some((SectionMatcher::Regex(Box::new(pattern)), with_slash(&word.text), text))
                 }
                 Err(error) => {
                     self.bad_pattern(directive, &word, &error);
@@ -182,7 +190,7 @@ impl Builder<'_> {
         };
         let matcher =
             if wild { SectionMatcher::Wildcard(text) } else { SectionMatcher::Path(text) };
-        Some((matcher, directory))
+        Some((matcher, directory, text))
     }
 
     /// The path of a section: absolute and ending in `/` for a directory, as written otherwise.

@@ -82,7 +82,11 @@ fn bench(seconds: f64) -> Result<(), Box<dyn std::error::Error>> {
         ("exponential 5 ms", Service::Exponential(5.0 * MILLIS)),
         ("1 ms, 1/1000 100 ms", Service::Bimodal(1.0 * MILLIS, 100.0 * MILLIS, 1_000)),
     ];
-    titles("busy polling, each on a processor of its own");
+    titles("busy polling, each on a processor of its own; none: the way there and back alone");
+    for io in [Io::Uring, Io::Epoll] {
+        let steady = Arrival::uniform(RATES[0]);
+        measure("none", Service::Constant(0.0), &plan(io, Waiting::BusyPoll, seconds, steady))?;
+    }
     for (name, service) in services {
         for rate in RATES {
             for io in [Io::Uring, Io::Epoll] {
