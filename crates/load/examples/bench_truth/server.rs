@@ -1,107 +1,63 @@
 //! A server that answers each request a known time after it came.
+//!
+//! A request has come when the kernel has it: the time is the one that the kernel notes with what is read
+//! (`SO_TIMESTAMPNS`, socket(7)), however late the thread learns of it.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, IoSliceMut, Write};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use milepost_stats::histogram::Histogram;
 use mio::net::{TcpListener, TcpStream};
+use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
-use rustix::thread::{CpuSet, sched_setaffinity};
+use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg, setsockopt, sockopt};
+use nix::sys::time::TimeSpec;
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
+    timerfd_settime,
+};
+
+use crate::processor::{self, Awake};
+use crate::service::Service;
 
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 const LISTENER: Token = Token(usize::MAX);
+const TIMER: Token = Token(usize::MAX - 1);
 const EVENTS_MAX: usize = 256;
 const READ_BYTES: usize = 4096;
 
 /// The processor of the server.
 const CPU: usize = 0;
 
-/// The generator loads for so long before it measures.
-pub(crate) const WARM_UP: Duration = Duration::from_secs(1);
+/// It wakes so long before an answer is due, and spins from then on: a thread that sleeps is woken late.
+const EARLY: Duration = Duration::from_micros(30);
 
-/// Multiples of it, without their whole parts, are spread evenly, however many are taken from wherever.
-///
-/// Source: Kuipers and Niederreiter, "Uniform Distribution of Sequences" (1974), chapter 2, section 3.
-const GOLDEN_RATIO: f64 = 0.618_033_988_749_894_9;
-
-/// How long a request is served, in nanoseconds.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Service {
-    Constant(f64),
-    /// With this mean.
-    Exponential(f64),
-    /// The second for one request in as many.
-    Bimodal(f64, f64, u64),
-    /// `usual`; but from `after` seconds of what is measured on, for `stall` seconds, nothing is answered. The
-    /// whole takes `length` seconds.
-    Stall {
-        usual: f64,
-        after: f64,
-        stall: f64,
-        length: f64,
-    },
-}
-
-impl Service {
-    /// What arithmetic says of response times at a rate.
-    pub(crate) fn quantile(self, q: f64) -> Option<f64> {
-        match self {
-            Self::Constant(time) => Some(time),
-            Self::Exponential(mean) => Some(-(1.0 - q).ln() * mean),
-            Self::Bimodal(usual, rare, one_in) => {
-                Some(if 1.0 - q < 1.0 / one_in as f64 { rare } else { usual })
-            }
-            // What comes in the stall waits for its end: all times up to its length are as frequent.
-            Self::Stall { usual, stall, length, .. } => {
-                Some((stall - (1.0 - q) * length).max(0.0) * 1e9 + usual)
-            }
-        }
-    }
-
-    /// The quantiles that its samples can show.
-    pub(crate) fn quantiles(self) -> &'static [f64] {
-        match self {
-            Self::Constant(_) | Self::Exponential(_) => &[0.5, 0.9, 0.99],
-            Self::Bimodal(..) => &[0.5, 0.9, 0.99, 0.998, 0.999_5],
-            Self::Stall { .. } => &[0.5, 0.9, 0.95, 0.99],
-        }
-    }
-
-    /// How long request number `k` is served that came that long after the first.
-    fn time(self, k: u64, came: Duration) -> Duration {
-        let nanos = match self {
-            Self::Constant(time) => time,
-            Self::Exponential(mean) => -(1.0 - (k as f64 * GOLDEN_RATIO).fract()).ln() * mean,
-            Self::Bimodal(usual, rare, one_in) => {
-                if k.is_multiple_of(one_in) {
-                    rare
-                } else {
-                    usual
-                }
-            }
-            Self::Stall { usual, after, stall, .. } => {
-                let (came, from) = (came.as_secs_f64(), after + WARM_UP.as_secs_f64());
-                let rest =
-                    if (from..from + stall).contains(&came) { from + stall - came } else { 0.0 };
-                rest * 1e9 + usual
-            }
-        };
-        Duration::from_nanos(nanos as u64)
-    }
-}
+/// It looks so often whether it is to stop.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// The server, and the thread that it has.
 #[derive(Debug)]
 pub(crate) struct Server {
     address: SocketAddr,
     stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<io::Result<Histogram>>>,
+    thread: Option<JoinHandle<io::Result<Served>>>,
+    _awake: Awake,
+}
+
+/// What it did.
+#[derive(Debug, Default)]
+pub(crate) struct Served {
+    /// How long it took from the request to the answer each time, in nanoseconds.
+    pub(crate) times: Histogram,
+    /// It had a real-time priority.
+    pub(crate) went_first: bool,
 }
 
 impl Server {
@@ -110,20 +66,25 @@ impl Server {
         let address = listener.local_addr()?;
         let stop = Arc::new(AtomicBool::new(false));
         let is_stopped = Arc::clone(&stop);
-        let thread = std::thread::spawn(move || serve(listener, service, &is_stopped));
-        Ok(Self { address, stop, thread: Some(thread) })
+        let thread = std::thread::spawn(move || {
+            processor::pin(CPU)?;
+            let went_first = processor::go_first();
+            let times = Serving::new(listener, service)?.serve(&is_stopped)?;
+            Ok(Served { times, went_first })
+        });
+        Ok(Self { address, stop, thread: Some(thread), _awake: Awake::keep(CPU) })
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Ends it, and says how long it took from the request to the answer each time.
-    pub(crate) fn stop(mut self) -> Histogram {
+    /// Ends it, and says what it did.
+    pub(crate) fn stop(mut self) -> Served {
         self.join().unwrap_or_default()
     }
 
-    fn join(&mut self) -> Option<Histogram> {
+    fn join(&mut self) -> Option<Served> {
         self.stop.store(true, Relaxed);
         self.thread.take()?.join().ok()?.ok()
     }
@@ -135,59 +96,147 @@ impl Drop for Server {
     }
 }
 
-fn serve(mut listener: TcpListener, service: Service, stop: &AtomicBool) -> io::Result<Histogram> {
-    let mut cpus = CpuSet::new();
-    cpus.set(CPU);
-    sched_setaffinity(None, &cpus)?;
-    let mut poll = Poll::new()?;
-    poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
-    let mut events = Events::with_capacity(EVENTS_MAX);
-    let mut connections: Vec<Option<TcpStream>> = Vec::new();
-    // When which connection is to be answered, and when its request came.
-    let mut due = BinaryHeap::new();
-    let mut made = Histogram::new();
-    let (mut began, mut count) = (None, 0);
-    let mut buffer = [0; READ_BYTES];
-    while !stop.load(Relaxed) {
-        // It spins: a thread that sleeps is woken late.
-        match poll.poll(&mut events, Some(Duration::ZERO)) {
-            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-            outcome => outcome?,
-        }
-        let now = Instant::now();
-        for event in &events {
-            if event.token() == LISTENER {
-                while let Ok((mut socket, _)) = listener.accept() {
-                    socket.set_nodelay(true)?;
-                    let token = Token(connections.len());
-                    poll.registry().register(&mut socket, token, Interest::READABLE)?;
-                    connections.push(Some(socket));
-                }
-                continue;
+/// An answer that is to be given.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Due {
+    at: Instant,
+    /// When its request came, and on which connection.
+    came: Instant,
+    connection: usize,
+}
+
+struct Serving {
+    listener: TcpListener,
+    service: Service,
+    poll: Poll,
+    timer: rustix::fd::OwnedFd,
+    connections: Vec<Option<TcpStream>>,
+    due: BinaryHeap<Reverse<Due>>,
+    /// When the first request came, and how many came since.
+    began: Option<Instant>,
+    count: u64,
+    times: Histogram,
+}
+
+impl Serving {
+    fn new(mut listener: TcpListener, service: Service) -> io::Result<Self> {
+        let poll = Poll::new()?;
+        let registry = poll.registry();
+        registry.register(&mut listener, LISTENER, Interest::READABLE)?;
+        let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK)?;
+        registry.register(&mut SourceFd(&timer.as_raw_fd()), TIMER, Interest::READABLE)?;
+        Ok(Self {
+            listener,
+            service,
+            poll,
+            timer,
+            connections: Vec::new(),
+            due: BinaryHeap::new(),
+            began: None,
+            count: 0,
+            times: Histogram::new(),
+        })
+    }
+
+    fn serve(mut self, stop: &AtomicBool) -> io::Result<Histogram> {
+        let mut events = Events::with_capacity(EVENTS_MAX);
+        while !stop.load(Relaxed) {
+            let wait = self.wait()?;
+            match self.poll.poll(&mut events, wait) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                outcome => outcome?,
             }
-            let Token(at) = event.token();
-            let Some(socket) = &mut connections[at] else { continue };
-            match socket.read(&mut buffer) {
-                Ok(0) => connections[at] = None,
-                Ok(_) => {
-                    let came = now - *began.get_or_insert(now);
-                    due.push(Reverse((now + service.time(count, came), now, at)));
-                    count += 1;
+            for event in &events {
+                match event.token() {
+                    LISTENER => self.accept()?,
+                    // Setting it anew makes it silent.
+                    TIMER => {}
+                    Token(connection) => self.read(connection),
                 }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                Err(_) => connections[at] = None,
             }
+            self.answer();
         }
-        while let Some(&Reverse((when, came, at))) = due.peek()
-            && when <= Instant::now()
+        Ok(self.times)
+    }
+
+    /// How long to wait for events: not at all, or until the timer.
+    fn wait(&self) -> io::Result<Option<Duration>> {
+        let sleep = match self.due.peek() {
+            None => LOOK,
+            Some(Reverse(due)) => match due.at.checked_duration_since(Instant::now() + EARLY) {
+                None | Some(Duration::ZERO) => return Ok(Some(Duration::ZERO)),
+                Some(sleep) => sleep.min(LOOK),
+            },
+        };
+        let it_interval = Timespec { tv_sec: 0, tv_nsec: 0 };
+        // It is far below a second.
+        let it_value = Timespec { tv_sec: 0, tv_nsec: sleep.subsec_nanos().into() };
+        timerfd_settime(
+            &self.timer,
+            TimerfdTimerFlags::empty(),
+            &Itimerspec { it_interval, it_value },
+        )?;
+        Ok(None)
+    }
+
+    fn accept(&mut self) -> io::Result<()> {
+        while let Ok((mut socket, _)) = self.listener.accept() {
+            socket.set_nodelay(true)?;
+            setsockopt(&socket.as_fd(), sockopt::ReceiveTimestampns, &true)?;
+            let token = Token(self.connections.len());
+            self.poll.registry().register(&mut socket, token, Interest::READABLE)?;
+            self.connections.push(Some(socket));
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, connection: usize) {
+        let Some(socket) = &self.connections[connection] else { return };
+        match receive(socket) {
+            Ok(Some(came)) => {
+                let after = came.saturating_duration_since(*self.began.get_or_insert(came));
+                let at = came + self.service.time(self.count, after);
+                self.due.push(Reverse(Due { at, came, connection }));
+                self.count += 1;
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Ok(None) | Err(_) => self.connections[connection] = None,
+        }
+    }
+
+    /// Gives all answers that are due.
+    fn answer(&mut self) {
+        while let Some(Reverse(due)) = self.due.peek()
+            && due.at <= Instant::now()
         {
-            due.pop();
-            if let Some(socket) = &mut connections[at] {
-                made.record(u64::try_from(came.elapsed().as_nanos()).unwrap_or(u64::MAX));
+            if let Some(socket) = &mut self.connections[due.connection] {
+                let nanos = due.came.elapsed().as_nanos();
+                self.times.record(u64::try_from(nanos).unwrap_or(u64::MAX));
                 // A short answer fits; a client that is gone is seen when it is read from.
                 let _ = socket.write(ANSWER);
             }
+            self.due.pop();
         }
     }
-    Ok(made)
+}
+
+/// Reads a request, and says when it came; nothing at the end.
+fn receive(socket: &TcpStream) -> io::Result<Option<Instant>> {
+    let mut buffer = [0; READ_BYTES];
+    let mut parts = [IoSliceMut::new(&mut buffer)];
+    let mut space = nix::cmsg_space!(TimeSpec);
+    let flags = MsgFlags::empty();
+    let message = recvmsg::<()>(socket.as_raw_fd(), &mut parts, Some(&mut space), flags)?;
+    if message.bytes == 0 {
+        return Ok(None);
+    }
+    let came = message.cmsgs()?.find_map(|message| match message {
+        ControlMessageOwned::ScmTimestampns(time) => Some(Duration::from(time)),
+        _ => None,
+    });
+    let ago = came
+        .and_then(|came| SystemTime::now().checked_sub(came))
+        .and_then(|rest| rest.duration_since(SystemTime::UNIX_EPOCH).ok())
+        .unwrap_or_default();
+    Ok(Some(Instant::now() - ago))
 }
