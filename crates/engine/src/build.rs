@@ -38,9 +38,12 @@ mod tls;
 mod values;
 mod version;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use milepost_syntax::{Word, Words};
 
 use crate::decision::Place;
 use crate::diagnostic::{Diagnostic, Severity};
@@ -222,6 +225,18 @@ struct Directive<'d> {
     /// The name, to mark in messages.
     name_text: Str,
     place: Place,
+}
+
+impl<'d> Directive<'d> {
+    /// Its arguments, and where each stands.
+    fn words(&self) -> Vec<Word<'d>> {
+        Words::new(self.args).collect()
+    }
+
+    /// What its arguments say.
+    fn texts(&self) -> Vec<Cow<'d, [u8]>> {
+        Words::new(self.args).map(|word| word.text).collect()
+    }
 }
 
 impl<'o> Builder<'o> {

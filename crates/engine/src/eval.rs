@@ -1,7 +1,7 @@
-//! Takes one request through Apache's phases: translate, directory walk, fixups, handler.
+//! Decides what becomes of one request: what Apache's phases know of it, where they begin, and their answer.
 //!
-//! An internal redirect goes through all of them again; a subrequest (for `DirectoryIndex`) goes
-//! through them beside the request.
+//! An internal redirect goes through all phases again; a subrequest (for `DirectoryIndex`) goes through
+//! them beside the request.
 //!
 //! Source: httpd 2.4.71 `server/request.c`, `ap_process_request_internal`; `modules/http/http_request.c`,
 //! `internal_internal_redirect`.
@@ -9,6 +9,7 @@
 mod access;
 mod ahead;
 mod alias;
+mod canonical;
 mod conclude;
 mod condition;
 mod content;
@@ -27,6 +28,7 @@ mod listing;
 mod logged;
 mod map;
 mod negotiate;
+mod phases;
 mod proxy;
 mod rewrite;
 mod section_alias;
@@ -41,7 +43,6 @@ mod walk;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use milepost_http::path::{self, AboveRoot, BadPath, EncodedSlashes, Slashes};
 use milepost_pcre::Matcher;
 
 pub(crate) use self::table::Table;
@@ -50,14 +51,14 @@ pub(crate) use identity::select;
 pub use logged::Logged;
 pub use proxy::{ProxiedAnswer, Suspended};
 
-use self::conclude::{Answer, Why};
+use self::conclude::Answer;
 use crate::decision::{Decision, Outcome, Place, Rule};
 use crate::expr::Capture;
 use crate::index::Candidates;
 use crate::log::LogExpression;
 use crate::outside::{FileKind, Outside};
 use crate::pool::Pool;
-use crate::program::{DirConfig, Naming, Program, RewriteDir, Server};
+use crate::program::{DirConfig, Naming, Program, Server};
 use crate::request::Request;
 use crate::response::AddedFields;
 use crate::site::Site;
@@ -113,10 +114,6 @@ struct Work {
     htaccess: htaccess::Cache,
     maps: map::Known,
 }
-
-/// Longest document root and path together, without the slash between them: `PATH_MAX` less the four bytes
-/// that `apr_filepath_merge` keeps free.
-const FILE_PATH_BYTES_MAX: usize = 4096 - 4;
 
 /// How many merged configurations a thread remembers.
 const MERGED_MAX: usize = 4096;
@@ -501,230 +498,6 @@ impl Scratch {
 }
 
 impl<'r> Run<'r> {
-    /// Normalises and decodes the path of a target or of an internal redirect into `hop.uri`.
-    fn set_path(&mut self, hop: &mut Hop, path: &[u8]) -> Result<(), u16> {
-        let slashes = if self.server.merge_slashes { Slashes::Merge } else { Slashes::Keep };
-        let encoded = self.server.base.encoded_slashes.unwrap_or(EncodedSlashes::Refuse);
-        hop.uri.clear();
-        // An internal redirect can lead nowhere at all.
-        let path = if path.is_empty() { b"/" } else { path };
-        if path == b"*" {
-            hop.uri.push(b'*');
-            return Ok(());
-        }
-        if path::is_plain(path) {
-            hop.uri.extend_from_slice(path);
-            return Ok(());
-        }
-        let mut normal = self.take_buffer();
-        let mut result = path::normalize(path, slashes, AboveRoot::Refuse, &mut normal)
-            .and_then(|()| path::unescape(&normal, encoded, &mut hop.uri));
-        if result.is_ok() && encoded == EncodedSlashes::Decode && normal.contains(&b'%') {
-            normal.clear();
-            // Decoded slashes can make new dot segments. A `%` is plain by now, and stays.
-            result = normalize_decoded(&hop.uri, slashes, &mut normal);
-            hop.uri.clone_from(&normal);
-        }
-        self.put_buffer(normal);
-        result.map_err(|bad| match bad {
-            BadPath::Malformed => 400,
-            BadPath::Forbidden => 404,
-        })
-    }
-
-    /// All phases of one pass.
-    fn process(&mut self, hop: &mut Hop) -> End {
-        match self.prepare(hop) {
-            Ok(path_info) => self.handle(hop, path_info),
-            Err(end) => end,
-        }
-    }
-
-    /// All phases before the handler; a subrequest that only looks ends here. `Ok` says whether the
-    /// handler takes path info.
-    fn prepare(&mut self, hop: &mut Hop) -> Result<bool, End> {
-        let (naming, rewrite_level) = (self.naming, self.rewrite_level);
-        let result = self.run_phases(hop);
-        if hop.subrequest {
-            (self.naming, self.rewrite_level) = (naming, rewrite_level);
-        }
-        result
-    }
-
-    fn run_phases(&mut self, hop: &mut Hop) -> Result<bool, End> {
-        self.note(None, |_| Event::Path {
-            path: hop.uri.clone(),
-            query: hop.has_args.then(|| hop.args.clone()),
-        });
-        let config = self.location_config(hop);
-        self.add_vary(hop);
-        hop.config = config.shared();
-        self.naming = config.get().naming;
-        self.rewrite_level = config.get().rewrite_level;
-        if let Translated::End(end) = self.translate(hop, &config) {
-            return Err(end);
-        }
-        hop.config = None;
-        if hop.uri == b"*" {
-            return Err(End::Server);
-        }
-        if self.request.method == b"TRACE" && !hop.subrequest {
-            return Err(self.send_back(hop));
-        }
-        if hop.proxied {
-            let config = self.proxy_config(hop);
-            hop.config = config.shared();
-            self.naming = config.get().naming;
-            self.rewrite_level = config.get().rewrite_level;
-            self.set_env_of_sections(hop, &config);
-            self.check_access(hop, &config)?;
-            self.canonical_proxy_url(hop, &config).map_err(End::Status)?;
-            return match self.fixups(hop, &config) {
-                Some(end) => Err(end),
-                None => Ok(false),
-            };
-        }
-        let config = self.map_to_storage(hop).map_err(End::Status)?;
-        self.add_vary(hop);
-        hop.config = config.shared();
-        self.naming = config.get().naming;
-        self.rewrite_level = config.get().rewrite_level;
-        self.note(None, |_| Event::File {
-            path: hop.filename.clone(),
-            kind: match hop.kind {
-                Some(FileKind::File(_)) => "file",
-                Some(FileKind::Directory) => "directory",
-                Some(FileKind::Missing) | None => "missing",
-                Some(FileKind::Link | FileKind::Other) => "other",
-            },
-            path_info: hop.path_info.clone(),
-        });
-        self.set_env_of_sections(hop, &config);
-        self.check_access(hop, &config)?;
-        let config = if self.negotiate(hop, &config)? {
-            match &hop.config {
-                Some(config) => Config::Merged(Arc::clone(config)),
-                None => Config::Base(&self.server.base),
-            }
-        } else {
-            config
-        };
-        match self.fixups(hop, &config) {
-            Some(end) => Err(end),
-            None => Ok(config.get().path_info == Some(true)),
-        }
-    }
-
-    /// From URL-path to file path.
-    fn translate(&mut self, hop: &mut Hop, config: &Config<'_>) -> Translated {
-        if config.get().rewrite.as_ref().is_some_and(RewriteDir::is_on) {
-            self.set_script_env(hop);
-        }
-        match self.rewrite_server(hop, config) {
-            Translated::Declined => {}
-            done => return done,
-        }
-        match self.translate_proxy(hop, config) {
-            Translated::Declined => {}
-            done => return done,
-        }
-        match self.translate_alias(hop, config) {
-            Translated::Declined => {}
-            done => return done,
-        }
-        if self.translate_core(hop) { Translated::Done } else { Translated::End(End::Status(403)) }
-    }
-
-    /// Document root and path; false if the path leaves the root.
-    fn translate_core(&mut self, hop: &mut Hop) -> bool {
-        let Hop { uri, filename, .. } = hop;
-        self.below_root(uri, filename)
-    }
-
-    /// Writes the file path of a URL-path, dot segments resolved; false if it leaves the document root or is
-    /// too long.
-    ///
-    /// Source: httpd 2.4.71 `server/core.c`, `ap_core_translate`, `apr_filepath_merge`.
-    fn below_root(&self, path: &[u8], filename: &mut Vec<u8>) -> bool {
-        filename.clear();
-        if let Some(root) = self.server.document_root {
-            filename.extend_from_slice(self.program.pool.get(root));
-        }
-        let slashes = path.iter().take_while(|&&byte| byte == b'/').count();
-        if filename.len() + path.len() - slashes > FILE_PATH_BYTES_MAX {
-            return false;
-        }
-        append_path(path, filename)
-    }
-
-    fn fixups(&mut self, hop: &mut Hop, config: &Config<'_>) -> Option<End> {
-        if let Some(end) = self.rewrite_directory(hop, config) {
-            match end {
-                // The chain of fixups goes on after an internal rewrite, and a redirect beats it.
-                End::Internal => {
-                    let target = std::mem::take(&mut self.work.answer);
-                    let redirect = self
-                        .fixup_alias(hop, config)
-                        .or_else(|| self.redirect_to_slash(hop, config));
-                    if redirect.is_none() {
-                        self.set_fixed_env(hop, config);
-                        self.edit_request(hop, config);
-                        self.work.answer = target;
-                        return Some(End::Internal);
-                    }
-                    return redirect;
-                }
-                end => return Some(end),
-            }
-        }
-        if let Some(end) = self.fixup_alias(hop, config) {
-            return Some(end);
-        }
-        self.set_fixed_env(hop, config);
-        let end = if hop.proxied { None } else { self.fixup_directory(hop, config) };
-        if end.is_none() {
-            self.edit_request(hop, config);
-        }
-        end
-    }
-
-    /// One pass, from the request as it was read to its handler.
-    fn pass(&mut self, hop: &mut Hop, path: &[u8]) -> End {
-        let read = self.read(hop, path);
-        let result = read.and_then(|()| self.set_path(hop, path).map_err(End::Status));
-        result.map_or_else(|end| end, |()| self.process(hop))
-    }
-
-    /// Starts over with the URL-path and query in the answer.
-    fn internal_redirect(&mut self, hop: &mut Hop, why: Why) -> End {
-        self.redirects += 1;
-        if self.redirects > self.server.recursion_max.0 {
-            return End::Status(500);
-        }
-        let target = std::mem::take(&mut self.work.answer);
-        self.note(None, |_| Event::InternalRedirect { target: target.clone() });
-        let (path, args) = target::split_query(&target);
-        // Rules can leave a status behind: what fails from here on is answered as this request.
-        if hop.status != 200 && !self.has_first {
-            self.has_first = true;
-            self.work.first.copy_from(hop);
-        }
-        hop.set_args(args);
-        hop.forget_proxy();
-        hop.filename.clear();
-        hop.path_info.clear();
-        hop.kind = None;
-        hop.checked = Some(hop.config.take());
-        self.keep_fields(hop, why);
-        self.rename_env(hop);
-        let end = self.pass(hop, path);
-        if !matches!(end, End::Internal | End::Page | End::Redirect(_)) {
-            self.work.answer = target;
-            self.work.answer.clear();
-        }
-        end
-    }
-
     /// Notes a step, if steps are wanted.
     fn note(&mut self, directive: Option<(Place, &Pool)>, event: impl FnOnce(&Self) -> Event) {
         if self.work.trace.is_none() {
@@ -785,52 +558,4 @@ impl Config<'_> {
             Config::Merged(config) => config,
         }
     }
-}
-
-/// Appends an absolute path to that of a directory, runs of slashes as one and dot segments resolved; false
-/// if it leaves the directory.
-fn append_path(path: &[u8], filename: &mut Vec<u8>) -> bool {
-    if is_merged(path) {
-        filename.extend_from_slice(path);
-        return true;
-    }
-    let root_len = filename.len();
-    let mut segments = path.split(|&byte| byte == b'/').peekable();
-    while let Some(segment) = segments.next() {
-        let last = segments.peek().is_none();
-        match segment {
-            b"" | b"." if !last => {}
-            b".." => {
-                if filename.len() == root_len {
-                    return false;
-                }
-                let slash = memchr::memrchr(b'/', filename).unwrap_or(root_len);
-                filename.truncate(slash.max(root_len));
-            }
-            segment => {
-                filename.push(b'/');
-                filename.extend_from_slice(if segment == b"." { b"" } else { segment });
-            }
-        }
-    }
-    true
-}
-
-/// Whether a path has neither runs of slashes nor anything that may be a dot segment.
-fn is_merged(path: &[u8]) -> bool {
-    memchr::memmem::find(path, b"//").is_none() && memchr::memmem::find(path, b"/.").is_none()
-}
-
-/// As [`path::normalize`], for a path in which `%` is a plain byte.
-fn normalize_decoded(path: &[u8], slashes: Slashes, out: &mut Vec<u8>) -> Result<(), BadPath> {
-    let mut encoded = Vec::with_capacity(path.len());
-    for &byte in path {
-        match byte {
-            b'%' => encoded.extend_from_slice(b"%25"),
-            byte => encoded.push(byte),
-        }
-    }
-    let mut normal = Vec::with_capacity(path.len());
-    path::normalize(&encoded, slashes, AboveRoot::Ignore, &mut normal)?;
-    path::unescape(&normal, EncodedSlashes::Decode, out)
 }

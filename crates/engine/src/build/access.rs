@@ -91,7 +91,7 @@ impl Builder<'_> {
         if !self.section_only(directive, context) {
             return;
         }
-        let mut words: Vec<_> = Words::new(directive.args).collect();
+        let mut words = directive.words();
         let negated = words.first().is_some_and(|word| word.text.eq_ignore_ascii_case(b"not"));
         if negated {
             words.remove(0);
@@ -382,7 +382,7 @@ impl Builder<'_> {
         if !self.section_only(directive, context) {
             return;
         }
-        let words: Vec<_> = Words::new(directive.args).collect();
+        let words = directive.words();
         let [from, who @ ..] = words.as_slice() else { return self.report_missing_from(directive) };
         if !from.text.eq_ignore_ascii_case(b"from") || who.is_empty() {
             return self.report_missing_from(directive);
@@ -476,7 +476,7 @@ impl Builder<'_> {
             return;
         }
         let shown = String::from_utf8_lossy(directive.name).into_owned();
-        let words: Vec<_> = Words::new(directive.args).collect();
+        let words = directive.words();
         if words.is_empty() {
             let finding = Finding::error(format!("`<{shown}>` needs a method"))
                 .hint(format!("write `<{shown} POST>`"));

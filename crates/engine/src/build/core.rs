@@ -284,7 +284,7 @@ impl Builder<'_> {
         if !self.server_only(directive, context) {
             return;
         }
-        let words: Vec<_> = Words::new(directive.args).collect();
+        let words = directive.words();
         if words.is_empty() {
             let finding = Finding::error("`AccessFileName` needs a name")
                 .hint("write `AccessFileName .htaccess`");
@@ -315,7 +315,7 @@ impl Builder<'_> {
     }
 
     pub(super) fn options(&mut self, directive: &Directive<'_>, context: &mut Context<'_>) {
-        let words: Vec<_> = Words::new(directive.args).collect();
+        let words = directive.words();
         let options = &mut context.dir.config.options;
         // What is said of the signs; after `All` or `None` it starts over.
         let mut relative = None;

@@ -1,11 +1,9 @@
 //! The table of directives: which are done, by what, and which are known and change nothing here.
 
-use milepost_pcre::Case;
-use milepost_syntax::Words;
-
 use super::known::{self, Args, Known, Place};
 use super::report::{Finding, show};
 use super::{Builder, Context, Directive, protocol, tls};
+use milepost_pcre::Case;
 
 /// Longest name of a directive.
 const NAME_BYTES_MAX: usize = 64;
@@ -346,7 +344,7 @@ impl Builder<'_> {
         most: usize,
         usage: &str,
     ) -> Option<Vec<milepost_syntax::Word<'d>>> {
-        let words: Vec<_> = Words::new(directive.args).collect();
+        let words = directive.words();
         // An empty word ends the arguments that must be there.
         let empty = words.iter().take(least).any(|word| word.text.is_empty());
         if (least..=most).contains(&words.len()) && !empty {

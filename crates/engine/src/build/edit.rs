@@ -4,7 +4,7 @@
 //! `parse_format_tag`, `parse_misc_string`.
 
 use milepost_pcre::Case;
-use milepost_syntax::{Word, Words};
+use milepost_syntax::Word;
 
 use super::report::{Finding, show};
 use super::{Builder, Context, Directive};
@@ -49,7 +49,7 @@ const ACTIONS: &str =
 impl Builder<'_> {
     /// `Header [always|onsuccess] action name …`
     pub(super) fn header(&mut self, directive: &Directive<'_>, context: &mut Context<'_>) {
-        let words: Vec<_> = Words::new(directive.args).collect();
+        let words = directive.words();
         let is = |word: Option<&Word<'_>>, name: &[u8]| {
             word.is_some_and(|word| word.text.eq_ignore_ascii_case(name))
         };
@@ -64,7 +64,7 @@ impl Builder<'_> {
 
     /// `RequestHeader action name …`
     pub(super) fn request_header(&mut self, directive: &Directive<'_>, context: &mut Context<'_>) {
-        let words: Vec<_> = Words::new(directive.args).collect();
+        let words = directive.words();
         self.edit(directive, Fields::Request, &words, context);
     }
 

@@ -3,7 +3,7 @@
 //! Source: httpd 2.4.71 `modules/metadata/mod_setenvif.c`, `add_setenvif_core`, `mod_env.c`.
 
 use milepost_pcre::Case;
-use milepost_syntax::{Word, Words};
+use milepost_syntax::Word;
 
 use super::report::{Finding, show};
 use super::{Builder, Context, Directive};
@@ -26,7 +26,7 @@ impl Builder<'_> {
         case: Case,
         context: &mut Context<'_>,
     ) {
-        let words: Vec<_> = Words::new(directive.args).collect();
+        let words = directive.words();
         match words.split_first() {
             Some((attribute, rest)) => {
                 self.env_rule(directive, Some(attribute), rest, case, context);
@@ -42,7 +42,7 @@ impl Builder<'_> {
         case: Case,
         context: &mut Context<'_>,
     ) {
-        let words: Vec<_> = Words::new(directive.args).collect();
+        let words = directive.words();
         self.env_rule(directive, None, &words, case, context);
     }
 
@@ -80,7 +80,7 @@ impl Builder<'_> {
 
     /// `SetEnvIfExpr expression [!]name[=value] …`
     pub(super) fn set_env_if_expr(&mut self, directive: &Directive<'_>, context: &mut Context<'_>) {
-        let words: Vec<_> = Words::new(directive.args).collect();
+        let words = directive.words();
         let Some((expression, changes)) = words.split_first().filter(|(_, rest)| !rest.is_empty())
         else {
             let finding = Finding::error("an expression and the variables to set are needed")

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use milepost_syntax::{Word, Words};
+use milepost_syntax::Word;
 
 use super::report::{Finding, show};
 use super::{Builder, Context, DirDraft, Directive};
@@ -117,7 +117,7 @@ impl Builder<'_> {
         name: &[u8],
         directive: &Directive<'_>,
     ) -> Option<Option<Condition>> {
-        let words: Vec<_> = Words::new(directive.args).collect();
+        let words = directive.words();
         let shown = String::from_utf8_lossy(directive.name);
         match words.as_slice() {
             [] if name == b"else" => return Some(None),

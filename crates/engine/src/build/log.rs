@@ -209,7 +209,7 @@ impl Builder<'_> {
             return false;
         }
         if !context.scope.is_server() {
-            let words: Vec<_> = Words::new(directive.args).collect();
+            let words = directive.words();
             if let Some(level) = rewrite_level(words.iter().map(|word| &*word.text)) {
                 context.dir.config.rewrite_level = Some(level);
                 self.settings.logs.levels.set_in_section(level);

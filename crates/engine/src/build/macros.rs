@@ -7,8 +7,6 @@
 
 use std::path::PathBuf;
 
-use milepost_syntax::Words;
-
 use super::report::{Finding, show};
 use super::{Builder, Context, Directive};
 use crate::decision::Place;
@@ -39,7 +37,7 @@ struct Macro {
 impl Builder<'_> {
     /// `<Macro name parameter…>`; `text` is what stands in it.
     pub(super) fn define_macro(&mut self, directive: &Directive<'_>, text: Vec<u8>) {
-        let words: Vec<_> = Words::new(directive.args).collect();
+        let words = directive.words();
         let Some((name, parameters)) = words.split_first() else {
             let finding =
                 Finding::error("a macro needs a name").hint("write `<Macro name $first $second>`");
@@ -67,7 +65,7 @@ impl Builder<'_> {
 
     /// `Use name argument…`
     pub(super) fn use_macro(&mut self, directive: &Directive<'_>, context: &mut Context<'_>) {
-        let words: Vec<_> = Words::new(directive.args).collect();
+        let words = directive.words();
         let Some((name, arguments)) = words.split_first() else {
             return self.report(directive, Finding::error("`Use` needs the name of a macro"));
         };

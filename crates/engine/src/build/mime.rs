@@ -6,8 +6,6 @@
 
 use std::sync::Arc;
 
-use milepost_syntax::Words;
-
 use super::report::{Finding, show};
 use super::{Builder, Context, Directive};
 use crate::program::{ExtensionAttribute, Mime, Script};
@@ -38,8 +36,7 @@ impl Builder<'_> {
         lower: &[u8],
         context: &mut Context<'_>,
     ) -> bool {
-        let words: Vec<Vec<u8>> =
-            Words::new(directive.args).map(|word| word.text.into_owned()).collect();
+        let words = directive.texts();
         let Some((first, rest)) = words.split_first() else { return false };
         if let Some((_, attribute, is_removed)) =
             EXTENSIONS.iter().find(|(name, ..)| *name == lower)

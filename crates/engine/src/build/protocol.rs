@@ -2,8 +2,6 @@
 //!
 //! Source: httpd 2.4.71 `server/core.c`, `set_protocols`; `modules/http2/h2_config.c`.
 
-use milepost_syntax::Words;
-
 use super::report::{Finding, show};
 use super::{Builder, Context, Directive};
 use crate::protocol::{Protocol, Protocols};
@@ -88,7 +86,7 @@ impl Builder<'_> {
 
     /// `Protocols protocol…`; lines add up.
     fn protocols(&mut self, directive: &Directive<'_>, server: usize) {
-        let words: Vec<_> = Words::new(directive.args).collect();
+        let words = directive.words();
         if words.is_empty() {
             let finding = Finding::error("`Protocols` needs a protocol").hint(HINT);
             return self.report(directive, finding);

@@ -12,6 +12,7 @@ use milepost_syntax::{Word, Words};
 
 use super::alias::AliasDraft;
 use super::report::{Finding, show};
+use super::sections::{Named, has_wildcards};
 use super::{Builder, Context, Directive};
 use crate::index::Filing;
 use crate::pattern::Pattern;
@@ -52,7 +53,7 @@ impl Builder<'_> {
         context: &mut Context<'_>,
     ) {
         self.has_proxy = true;
-        let words: Vec<_> = Words::new(directive.args).collect();
+        let words = directive.words();
         let usage = if is_match {
             "ProxyPassMatch pattern url [key=value ...]"
         } else {
@@ -304,9 +305,9 @@ impl Builder<'_> {
         directive: &Directive<'_>,
         is_match: bool,
         server: usize,
-    ) -> Option<(SectionMatcher, Arc<[u8]>)> {
+    ) -> Option<Named> {
         self.has_proxy = true;
-        let words: Vec<_> = Words::new(directive.args).collect();
+        let words = directive.words();
         let mut rest = words.as_slice();
         let tilde = words.first().is_some_and(|word| &*word.text == b"~");
         if tilde {
@@ -317,18 +318,12 @@ impl Builder<'_> {
             return None;
         };
         let text = self.word(directive, word);
+        let directory = Arc::from(&*word.text);
         if is_match || tilde {
-            return match Pattern::new(&mut self.pool, text, Case::Sensitive) {
-                Ok((pattern, _)) => {
-                    Some((SectionMatcher::Regex(Box::new(pattern)), Arc::from(&*word.text)))
-                }
-                Err(error) => {
-                    self.bad_pattern(directive, word, &error);
-                    None
-                }
-            };
+            let matcher = self.pattern_matcher(directive, word, text)?;
+            return Some(Named { matcher, directory, text });
         }
-        let wild = word.text.iter().any(|byte| b"*?[".contains(byte));
+        let wild = has_wildcards(word);
         let parameters: Vec<&Word<'_>> = rest.iter().collect();
         let is_balancer =
             word.text.get(..11).is_some_and(|start| start.eq_ignore_ascii_case(b"balancer://"));
@@ -337,7 +332,7 @@ impl Builder<'_> {
         }
         let matcher =
             if wild { SectionMatcher::Wildcard(text) } else { SectionMatcher::Path(text) };
-        Some((matcher, Arc::from(&*word.text)))
+        Some(Named { matcher, directory, text })
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use milepost_syntax::{Word, Words};
+use milepost_syntax::Word;
 
 use super::report::{Finding, show};
 use super::{Builder, Context, Directive};
@@ -112,7 +112,7 @@ impl Builder<'_> {
     /// `BalancerMember [balancer] url [key=value …]`
     pub(super) fn balancer_member(&mut self, directive: &Directive<'_>, context: &Context<'_>) {
         self.has_proxy = true;
-        let words: Vec<_> = Words::new(directive.args).collect();
+        let words = directive.words();
         let own = (context.scope == Scope::Proxy).then(|| context.directory.to_vec());
         let (balancer, rest) = match (own, words.as_slice()) {
             (Some(name), words) => (name, words),
@@ -152,7 +152,7 @@ impl Builder<'_> {
     /// `ProxySet [url] key=value …`
     pub(super) fn proxy_set(&mut self, directive: &Directive<'_>, context: &Context<'_>) {
         self.has_proxy = true;
-        let words: Vec<_> = Words::new(directive.args).collect();
+        let words = directive.words();
         let own = (context.scope == Scope::Proxy).then(|| context.directory.to_vec());
         let (url, parameters) = match (&own, words.as_slice()) {
             (Some(url), words) => (url.as_slice(), words),

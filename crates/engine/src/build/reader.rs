@@ -255,7 +255,7 @@ impl Builder<'_> {
         required: bool,
         context: &mut Context<'_>,
     ) {
-        let words: Vec<_> = Words::new(directive.args).collect();
+        let words = directive.words();
         let [word] = words.as_slice() else {
             self.report(directive, Finding::error("write one path after `Include`"));
             return;

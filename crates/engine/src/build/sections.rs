@@ -21,6 +21,15 @@ pub(super) struct SectionLists {
     pub(super) directories: Vec<Part<Section>>,
 }
 
+/// What the argument of a section says.
+pub(super) struct Named {
+    pub(super) matcher: SectionMatcher,
+    /// The path that its rewrite patterns do not see.
+    pub(super) directory: Arc<[u8]>,
+    /// The pattern or path itself.
+    pub(super) text: Str,
+}
+
 impl Builder<'_> {
     /// Reads one section; `inner` runs the directives in it.
     pub(super) fn section(
@@ -59,22 +68,18 @@ impl Builder<'_> {
                 format!("`<{}>` does not belong here", String::from_utf8_lossy(directive.name));
             return self.report(directive, Finding::error(message));
         }
-        let found = match scope {
-            Scope::Proxy => self
-                .proxy_matcher(directive, name == b"proxymatch", context.server)
-                .map(|(matcher, directory)| (matcher, directory, None)),
-            _ => self
-                .matcher(name, scope, directive)
-                .map(|(matcher, directory, text)| (matcher, directory, Some(text))),
+        let named = match scope {
+            Scope::Proxy => self.proxy_matcher(directive, name == b"proxymatch", context.server),
+            _ => self.matcher(name, scope, directive),
         };
-        let Some((matcher, directory, text)) = found else { return };
+        let Some(Named { matcher, directory, text }) = named else { return };
         let mut dir = DirDraft::default();
         if scope != Scope::Proxy {
             dir.config.refuse_encoded_slashes();
         }
         let groups = match &matcher {
             SectionMatcher::Regex(pattern) => {
-                dir.url_pattern = (scope == Scope::Location).then_some(text).flatten();
+                dir.url_pattern = (scope == Scope::Location).then_some(text);
                 self.match_variables(directive, pattern)
             }
             SectionMatcher::Path(path) | SectionMatcher::Wildcard(path) => {
@@ -150,13 +155,8 @@ impl Builder<'_> {
         config
     }
 
-    /// What a section is for, the path that its rewrite patterns do not see, and its text.
-    fn matcher(
-        &mut self,
-        name: &[u8],
-        scope: Scope,
-        directive: &Directive<'_>,
-    ) -> Option<(SectionMatcher, Arc<[u8]>, Str)> {
+    /// What a section other than `<Proxy>` is for.
+    fn matcher(&mut self, name: &[u8], scope: Scope, directive: &Directive<'_>) -> Option<Named> {
         let mut words = Words::new(directive.args);
         let mut first = words.next();
         let tilde = first.as_ref().is_some_and(|word| &*word.text == b"~");
@@ -171,26 +171,37 @@ impl Builder<'_> {
         };
         if tilde || name.ends_with(b"match") {
             let text = self.word(directive, &word);
-            return match Pattern::new(&mut self.pool, text, Case::Sensitive) {
-                Ok((pattern, _)) => {
-                    Some((SectionMatcher::Regex(Box::new(pattern)), with_slash(&word.text), text))
-                }
-                Err(error) => {
-                    self.bad_pattern(directive, &word, &error);
-                    None
-                }
-            };
+            let matcher = self.pattern_matcher(directive, &word, text)?;
+            return Some(Named { matcher, directory: with_slash(&word.text), text });
         }
         let text = self.section_path(scope, directive, &word)?;
-        let wild = word.text.iter().any(|byte| b"*?[".contains(byte));
         let directory = match scope {
             Scope::Directory => Arc::from(self.pool.get(text)),
             // What a rule in a location strips, were it ever there: the location with a slash.
             _ => with_slash(self.pool.get(text)),
         };
-        let matcher =
-            if wild { SectionMatcher::Wildcard(text) } else { SectionMatcher::Path(text) };
-        Some((matcher, directory, text))
+        let matcher = if has_wildcards(&word) {
+            SectionMatcher::Wildcard(text)
+        } else {
+            SectionMatcher::Path(text)
+        };
+        Some(Named { matcher, directory, text })
+    }
+
+    /// A section for what matches a pattern, which `word` is; `None`: it is no pattern.
+    pub(super) fn pattern_matcher(
+        &mut self,
+        directive: &Directive<'_>,
+        word: &Word<'_>,
+        text: Str,
+    ) -> Option<SectionMatcher> {
+        match Pattern::new(&mut self.pool, text, Case::Sensitive) {
+            Ok((pattern, _)) => Some(SectionMatcher::Regex(Box::new(pattern))),
+            Err(error) => {
+                self.bad_pattern(directive, word, &error);
+                None
+            }
+        }
     }
 
     /// The path of a section: absolute and ending in `/` for a directory, as written otherwise.
@@ -266,6 +277,11 @@ impl Builder<'_> {
         inner(self, &mut inside);
         self.servers[server].base = base;
     }
+}
+
+/// Whether the argument of a section stands for more than itself.
+pub(super) fn has_wildcards(word: &Word<'_>) -> bool {
+    word.text.iter().any(|byte| b"*?[".contains(byte))
 }
 
 /// What mod_rewrite takes for the directory of a section: what is written, with a slash at the end.

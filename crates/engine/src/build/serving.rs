@@ -20,7 +20,7 @@ impl Builder<'_> {
         lower: &[u8],
         context: &mut Context<'_>,
     ) -> bool {
-        let words: Vec<_> = Words::new(directive.args).collect();
+        let words = directive.words();
         let serving = &mut context.dir.config.serving;
         match lower {
             b"fileetag" => self.file_etag(directive, &words, context),

@@ -18,7 +18,7 @@ mod suites;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 
-use milepost_syntax::{Word, Words};
+use milepost_syntax::Word;
 
 use backend::BackendDraft;
 
@@ -303,7 +303,7 @@ impl Builder<'_> {
 
     /// `SSLProtocol [+|-]protocol…`, and `SSLProxyProtocol`.
     fn ssl_versions(&mut self, directive: &Directive<'_>) -> Option<TlsVersions> {
-        let words: Vec<_> = Words::new(directive.args).collect();
+        let words = directive.words();
         if words.is_empty() {
             let message = format!("{} needs a version", show(directive.name));
             let finding = Finding::error(message).hint("write `-all +TLSv1.2 +TLSv1.3`");

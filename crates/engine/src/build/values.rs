@@ -5,7 +5,7 @@
 //!
 //! Source: httpd 2.4.71, the functions named at each.
 
-use milepost_syntax::{Word, Words};
+use milepost_syntax::Word;
 
 use super::report::{Finding, show};
 use super::{Builder, Directive};
@@ -13,7 +13,7 @@ use super::{Builder, Directive};
 impl Builder<'_> {
     /// Whether httpd would take the arguments; an error otherwise. `lower` is the directive's name.
     pub(super) fn has_right_values(&mut self, directive: &Directive<'_>, lower: &[u8]) -> bool {
-        let words: Vec<_> = Words::new(directive.args).collect();
+        let words = directive.words();
         let one_of = |names: &[&str]| words.first().and_then(|word| none_of(word, names));
         let wrong = match lower {
             b"indexoptions" => wrong_index_options(&words),

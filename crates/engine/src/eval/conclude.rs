@@ -10,8 +10,10 @@
 
 use super::edit::{Stage, Target, TooLong};
 use super::rewrite::FORCED_TYPE;
+use super::target::split_query;
 use super::{Config, End, Hop, Run, has_control};
 use crate::program::{Document, DocumentKind};
+use crate::trace::Event;
 
 /// The methods that a file answers to.
 const ALLOWED: &[u8] = b"GET,HEAD,POST,OPTIONS";
@@ -90,6 +92,36 @@ impl Run<'_> {
                 },
             }
         }
+    }
+
+    /// Starts over with the URL-path and query in the answer.
+    fn internal_redirect(&mut self, hop: &mut Hop, why: Why) -> End {
+        self.redirects += 1;
+        if self.redirects > self.server.recursion_max.0 {
+            return End::Status(500);
+        }
+        let target = std::mem::take(&mut self.work.answer);
+        self.note(None, |_| Event::InternalRedirect { target: target.clone() });
+        let (path, args) = split_query(&target);
+        // Rules can leave a status behind: what fails from here on is answered as this request.
+        if hop.status != 200 && !self.has_first {
+            self.has_first = true;
+            self.work.first.copy_from(hop);
+        }
+        hop.set_args(args);
+        hop.forget_proxy();
+        hop.filename.clear();
+        hop.path_info.clear();
+        hop.kind = None;
+        hop.checked = Some(hop.config.take());
+        self.keep_fields(hop, why);
+        self.rename_env(hop);
+        let end = self.pass(hop, path);
+        if !matches!(end, End::Internal | End::Page | End::Redirect(_)) {
+            self.work.answer = target;
+            self.work.answer.clear();
+        }
+        end
     }
 
     /// Whether the configuration has a document for any status.

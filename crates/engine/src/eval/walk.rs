@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use milepost_pcre::{Captures, Case};
 
+use super::canonical::{append_path, is_merged};
 use super::table::Table;
-use super::{Config, Hop, MERGED_MAX, Run, append_path, if_walk, is_merged};
+use super::{Config, Hop, MERGED_MAX, Run, if_walk};
 use crate::build::bytes_to_path;
 use crate::outside::FileKind;
 use crate::program::{DirConfig, Options, Override, Part, Section, SectionMatcher};

@@ -1,0 +1,160 @@
+//! The phases of one pass: from the path of a request to its file, and to the handler of that.
+//!
+//! Source: httpd 2.4.71 `server/request.c`, `ap_process_request_internal`, `ap_run_fixups`; `server/core.c`,
+//! `ap_core_translate`.
+
+use std::sync::Arc;
+
+use super::{Config, End, Hop, Run, Translated};
+use crate::outside::FileKind;
+use crate::program::RewriteDir;
+use crate::trace::Event;
+
+impl Run<'_> {
+    /// All phases of one pass.
+    pub(super) fn process(&mut self, hop: &mut Hop) -> End {
+        match self.prepare(hop) {
+            Ok(path_info) => self.handle(hop, path_info),
+            Err(end) => end,
+        }
+    }
+
+    /// All phases before the handler; a subrequest that only looks ends here. `Ok` says whether the
+    /// handler takes path info.
+    pub(super) fn prepare(&mut self, hop: &mut Hop) -> Result<bool, End> {
+        let (naming, rewrite_level) = (self.naming, self.rewrite_level);
+        let result = self.run_phases(hop);
+        if hop.subrequest {
+            (self.naming, self.rewrite_level) = (naming, rewrite_level);
+        }
+        result
+    }
+
+    fn run_phases(&mut self, hop: &mut Hop) -> Result<bool, End> {
+        self.note(None, |_| Event::Path {
+            path: hop.uri.clone(),
+            query: hop.has_args.then(|| hop.args.clone()),
+        });
+        let config = self.location_config(hop);
+        self.add_vary(hop);
+        hop.config = config.shared();
+        self.naming = config.get().naming;
+        self.rewrite_level = config.get().rewrite_level;
+        if let Translated::End(end) = self.translate(hop, &config) {
+            return Err(end);
+        }
+        hop.config = None;
+        if hop.uri == b"*" {
+            return Err(End::Server);
+        }
+        if self.request.method == b"TRACE" && !hop.subrequest {
+            return Err(self.send_back(hop));
+        }
+        if hop.proxied {
+            let config = self.proxy_config(hop);
+            hop.config = config.shared();
+            self.naming = config.get().naming;
+            self.rewrite_level = config.get().rewrite_level;
+            self.set_env_of_sections(hop, &config);
+            self.check_access(hop, &config)?;
+            self.canonical_proxy_url(hop, &config).map_err(End::Status)?;
+            return match self.fixups(hop, &config) {
+                Some(end) => Err(end),
+                None => Ok(false),
+            };
+        }
+        let config = self.map_to_storage(hop).map_err(End::Status)?;
+        self.add_vary(hop);
+        hop.config = config.shared();
+        self.naming = config.get().naming;
+        self.rewrite_level = config.get().rewrite_level;
+        self.note(None, |_| Event::File {
+            path: hop.filename.clone(),
+            kind: match hop.kind {
+                Some(FileKind::File(_)) => "file",
+                Some(FileKind::Directory) => "directory",
+                Some(FileKind::Missing) | None => "missing",
+                Some(FileKind::Link | FileKind::Other) => "other",
+            },
+            path_info: hop.path_info.clone(),
+        });
+        self.set_env_of_sections(hop, &config);
+        self.check_access(hop, &config)?;
+        let config = if self.negotiate(hop, &config)? {
+            match &hop.config {
+                Some(config) => Config::Merged(Arc::clone(config)),
+                None => Config::Base(&self.server.base),
+            }
+        } else {
+            config
+        };
+        match self.fixups(hop, &config) {
+            Some(end) => Err(end),
+            None => Ok(config.get().path_info == Some(true)),
+        }
+    }
+
+    /// From URL-path to file path.
+    fn translate(&mut self, hop: &mut Hop, config: &Config<'_>) -> Translated {
+        if config.get().rewrite.as_ref().is_some_and(RewriteDir::is_on) {
+            self.set_script_env(hop);
+        }
+        match self.rewrite_server(hop, config) {
+            Translated::Declined => {}
+            done => return done,
+        }
+        match self.translate_proxy(hop, config) {
+            Translated::Declined => {}
+            done => return done,
+        }
+        match self.translate_alias(hop, config) {
+            Translated::Declined => {}
+            done => return done,
+        }
+        if self.translate_core(hop) { Translated::Done } else { Translated::End(End::Status(403)) }
+    }
+
+    /// Document root and path; false if the path leaves the root.
+    fn translate_core(&mut self, hop: &mut Hop) -> bool {
+        let Hop { uri, filename, .. } = hop;
+        self.below_root(uri, filename)
+    }
+
+    pub(super) fn fixups(&mut self, hop: &mut Hop, config: &Config<'_>) -> Option<End> {
+        if let Some(end) = self.rewrite_directory(hop, config) {
+            match end {
+                // The chain of fixups goes on after an internal rewrite, and a redirect beats it.
+                End::Internal => {
+                    let target = std::mem::take(&mut self.work.answer);
+                    let redirect = self
+                        .fixup_alias(hop, config)
+                        .or_else(|| self.redirect_to_slash(hop, config));
+                    if redirect.is_none() {
+                        self.set_fixed_env(hop, config);
+                        self.edit_request(hop, config);
+                        self.work.answer = target;
+                        return Some(End::Internal);
+                    }
+                    return redirect;
+                }
+                end => return Some(end),
+            }
+        }
+        if let Some(end) = self.fixup_alias(hop, config) {
+            return Some(end);
+        }
+        self.set_fixed_env(hop, config);
+        let end = if hop.proxied { None } else { self.fixup_directory(hop, config) };
+        if end.is_none() {
+            self.edit_request(hop, config);
+        }
+        end
+    }
+
+    /// One pass, from the request as it was read to its handler.
+    pub(super) fn pass(&mut self, hop: &mut Hop, path: &[u8]) -> End {
+        let read = self.read(hop, path);
+        let result = read.and_then(|()| self.set_path(hop, path).map_err(End::Status));
+        result.map_or_else(|end| end, |()| self.process(hop))
+    }
+}
