@@ -53,7 +53,7 @@ pub use serving::{EtagParts, RangeLimit, Serving};
 pub use settings::{Listen, ReadTimeout, Settings};
 pub use site::{Loaded, Site, SourceFile};
 pub use tls::{
-    Tls, TlsBackend, TlsCertificate, TlsClient, TlsFault, TlsPart, TlsRevocation, TlsServer,
-    TlsSettings, TlsVariables, TlsVerify, TlsVersions,
+    Tls, TlsBackend, TlsCertificate, TlsClient, TlsExports, TlsFault, TlsPart, TlsRevocation,
+    TlsServer, TlsSettings, TlsVariables, TlsVerify, TlsVersions,
 };
 pub use trace::{Directive, Event, RewriteNote, Step, rewrite_notes};

@@ -217,8 +217,20 @@ pub struct Tls<'a> {
     pub variables: &'a dyn TlsVariables,
 }
 
+/// Which variables of mod_ssl become variables of requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TlsExports {
+    /// `SSLOptions StdEnvVars`
+    pub standard: bool,
+    /// `SSLOptions ExportCertData`
+    pub certificates: bool,
+}
+
 /// The variables that mod_ssl has for a connection.
 pub trait TlsVariables {
     /// Appends the value of `name` (`SSL_PROTOCOL`); false if it has none.
     fn write(&self, name: &str, out: &mut Vec<u8>) -> bool;
+
+    /// Hands on all that `SSLOptions` makes variables of requests, each with its value.
+    fn export(&self, exports: TlsExports, take: &mut dyn FnMut(&str, &[u8]));
 }

@@ -43,6 +43,137 @@ fn hosts_share_a_connection_as_in_apache() {
     ours.stop();
 }
 
+/// Variables that both must have alike, whatever there is of them.
+const VARIABLES: [&str; 44] = [
+    "HTTPS",
+    "SSL_TLS_SNI",
+    "SSL_PROTOCOL",
+    "SSL_CIPHER",
+    "SSL_CIPHER_EXPORT",
+    "SSL_CIPHER_USEKEYSIZE",
+    "SSL_CIPHER_ALGKEYSIZE",
+    "SSL_COMPRESS_METHOD",
+    "SSL_SECURE_RENEG",
+    "SSL_SESSION_RESUMED",
+    "SSL_CLIENT_VERIFY",
+    "SSL_CLIENT_M_VERSION",
+    "SSL_CLIENT_M_SERIAL",
+    "SSL_CLIENT_V_START",
+    "SSL_CLIENT_V_END",
+    "SSL_CLIENT_V_REMAIN",
+    "SSL_CLIENT_S_DN",
+    "SSL_CLIENT_S_DN_CN",
+    "SSL_CLIENT_S_DN_CN_0",
+    "SSL_CLIENT_S_DN_O",
+    "SSL_CLIENT_S_DN_OU",
+    "SSL_CLIENT_I_DN",
+    "SSL_CLIENT_I_DN_CN",
+    "SSL_CLIENT_A_KEY",
+    "SSL_CLIENT_A_SIG",
+    "SSL_CLIENT_CERT",
+    "SSL_CLIENT_CERT_CHAIN_0",
+    "SSL_CLIENT_CERT_RFC4523_CEA",
+    "SSL_CLIENT_SAN_DNS_0",
+    "SSL_SERVER_M_VERSION",
+    "SSL_SERVER_M_SERIAL",
+    "SSL_SERVER_V_START",
+    "SSL_SERVER_V_END",
+    "SSL_SERVER_V_REMAIN",
+    "SSL_SERVER_S_DN",
+    "SSL_SERVER_S_DN_CN",
+    "SSL_SERVER_I_DN",
+    "SSL_SERVER_A_KEY",
+    "SSL_SERVER_A_SIG",
+    "SSL_SERVER_CERT",
+    "SSL_SERVER_SAN_DNS_0",
+    "SSL_SERVER_SAN_DNS_1",
+    "SSL_SERVER_SAN_DNS_2",
+    "SSL_SERVER_SAN_Email_0",
+];
+
+/// Sections of all kinds of `SSLOptions`.
+const OPTIONS: [(&str, &str); 6] = [
+    ("none", ""),
+    ("std", "SSLOptions +StdEnvVars"),
+    ("cert", "SSLOptions +ExportCertData"),
+    ("both", "SSLOptions +StdEnvVars +ExportCertData"),
+    ("last", "SSLOptions StdEnvVars ExportCertData"),
+    ("less", "SSLOptions +StdEnvVars -StdEnvVars"),
+];
+
+#[test]
+fn requests_have_the_variables_that_they_have_in_apache() {
+    let directory = Directory::new().expect("a directory");
+    let path = directory.path();
+    let authority = authority(path);
+    let (certificate, key) = client(path, "alice", true);
+    let pair = self_signed(path, "one", "ec");
+    write(path, "index.html", "hello\n");
+    let mut text = format!(
+        "DocumentRoot {0}\n<Directory {0}>\nRequire all granted\n</Directory>\n\
+         <VirtualHost *:*>\nServerName a.example\nSSLEngine on\n{pair}SSLVerifyClient optional\n\
+         SSLCACertificateFile {authority}\nRedirect /away http://away.example/\n\
+         Header always set Strict-Transport-Security max-age=1 env=HTTPS\n",
+        path.display()
+    );
+    for (number, name) in VARIABLES.iter().enumerate() {
+        text.push_str(&format!(
+            "Header always set X-{number} \"{name} %{{{name}}}e %{{{name}}}s\"\n"
+        ));
+    }
+    for (name, options) in OPTIONS {
+        text.push_str(&format!(
+            "Alias /{name} {}/index.html\n<Location /{name}>\n{options}\n</Location>\n",
+            path.display()
+        ));
+    }
+    let format: Vec<_> = VARIABLES.iter().map(|name| format!("%{{{name}}}x")).collect();
+    text.push_str(&format!(
+        "LogFormat \"%U {} %{{version}}c %{{cipher}}c %{{subjectdn}}c %{{issuerdn}}c %{{errcode}}c\" all\n\
+         CustomLog {}/WHO.log all\n</VirtualHost>\n",
+        format.join(" "),
+        path.display()
+    ));
+    let ours = Server::start_with(
+        path,
+        &format!("Listen 127.0.0.1:0\n{}", text.replace("WHO", "milepost")),
+    );
+    let (_apache, port) = apache(path, &text.replace("WHO", "apache"));
+    // A certificate of two days has one left after its first second, and both must see the same one.
+    std::thread::sleep(Duration::from_millis(1100));
+    let shown = ["--cert", &certificate, "--key", &key];
+    let mut asked = 0;
+    for options in [&[][..], &shown[..], &["--tls-max", "1.2"][..]] {
+        for name in OPTIONS.map(|(name, _)| name).into_iter().chain(["away", "missing"]) {
+            let ask = |port| {
+                let path = format!("/{name}");
+                let more = ["-D", "-"];
+                let said =
+                    ask(&[options, &more].concat(), "", port, "a.example", "a.example", &path);
+                let wanted = |line: &&str| line.starts_with("X-") || line.starts_with("Strict");
+                let mut lines: Vec<_> =
+                    said.stdout.lines().filter(wanted).map(str::to_owned).collect();
+                lines.sort();
+                lines
+            };
+            let (expected, found) = (ask(port), ask(ours.address.port()));
+            for (expected, found) in expected.iter().zip(&found) {
+                assert_eq!(found, expected, "{name} {options:?}");
+            }
+            assert_eq!(found.len(), expected.len(), "{name} {options:?}");
+            assert!(found.len() >= VARIABLES.len());
+            asked += 1;
+        }
+    }
+    ours.stop();
+    let log = |who: &str| fs::read_to_string(path.join(format!("{who}.log"))).expect("a log");
+    let (expected, found) = (log("apache"), log("milepost"));
+    for (expected, found) in expected.lines().zip(found.lines()) {
+        assert_eq!(found, expected);
+    }
+    assert_eq!((found.lines().count(), expected.lines().count()), (asked, asked));
+}
+
 /// Starts Apache with virtual hosts; returns its port.
 #[track_caller]
 fn apache(directory: &Path, hosts: &str) -> (Httpd, u16) {

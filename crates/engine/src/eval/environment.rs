@@ -63,13 +63,14 @@ impl Run<'_> {
         self.put_buffer(url);
     }
 
-    /// `SetEnv` and `PassEnv`.
+    /// `SetEnv` and `PassEnv`; after them the variables of mod_ssl.
     pub(super) fn set_fixed_env(&mut self, hop: &mut Hop, config: &Config<'_>) {
         if let Some(env) = &config.get().env {
             for [name, value] in &env.set {
                 hop.env.add(name, value);
             }
         }
+        self.set_tls_env(hop, config);
     }
 
     /// Gives the variables the names that they have after an internal redirect. Where two have one name,

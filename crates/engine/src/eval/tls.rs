@@ -1,12 +1,13 @@
 //! What TLS has to do with a request: whether its connection may carry it, and the variables.
 //!
-//! Source: httpd 2.4.71 `modules/ssl/ssl_engine_kernel.c`, `ssl_hook_ReadReq`, `ssl_hook_Access`;
+//! Source: httpd 2.4.71 `modules/ssl/ssl_engine_kernel.c`, `ssl_hook_ReadReq`, `ssl_hook_Access`, `ssl_hook_Fixup`;
 //! `ssl_engine_vars.c`, `ssl_var_lookup`.
 
-use super::{Hop, Run};
+use super::{Config, Hop, Run};
 use crate::expr::Capture;
 use crate::program::TlsAccess;
 use crate::request::Scheme;
+use crate::tls::TlsExports;
 
 impl Run<'_> {
     /// Whether a connection for which one server shook hands may carry a request for this one; else the
@@ -35,16 +36,27 @@ impl Run<'_> {
         access.tests.iter().all(|test| self.holds(test, hop, &mut Capture::default()))
     }
 
+    /// `HTTPS`, `SSL_TLS_SNI`, and what `SSLOptions` wants to be variables of the request.
+    pub(super) fn set_tls_env(&self, hop: &mut Hop, config: &Config<'_>) {
+        let Some(tls) = &self.request.tls else { return };
+        hop.env.set(b"HTTPS", b"on");
+        if let Some(name) = tls.name {
+            hop.env.set(b"SSL_TLS_SNI", name.as_bytes());
+        }
+        let access = &config.get().access.tls;
+        let exports = TlsExports {
+            standard: access.variables == Some(true),
+            certificates: access.certificates == Some(true),
+        };
+        if exports.standard || exports.certificates {
+            tls.variables.export(exports, &mut |name, value| hop.env.set(name.as_bytes(), value));
+        }
+    }
+
     /// Appends a variable of mod_ssl; false if there is none of the name, or no TLS.
     pub(super) fn write_tls_variable(&self, name: &[u8], out: &mut Vec<u8>) -> bool {
         let Some(tls) = &self.request.tls else { return false };
         let Ok(name) = std::str::from_utf8(name) else { return false };
-        match name {
-            "SSL_TLS_SNI" => {
-                out.extend_from_slice(tls.name.unwrap_or_default().as_bytes());
-                tls.name.is_some()
-            }
-            name => tls.variables.write(name, out),
-        }
+        tls.variables.write(name, out)
     }
 }

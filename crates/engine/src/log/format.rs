@@ -80,6 +80,8 @@ pub enum LogWhat {
     ServerName,
     /// `%V`: the name of the server by `UseCanonicalName`.
     RequestedName,
+    /// `%{SSL_NAME}x` and `%{NAME}c`: a variable of mod_ssl, by its whole name.
+    Tls(Box<str>),
     /// `%X`: `+` if the connection goes on, `-` if not.
     Connection,
     /// `json` in the place of a format: everything, as one object.
@@ -297,6 +299,14 @@ fn what(letter: u8, argument: Option<&[u8]>) -> Result<LogWhat, FormatError> {
         b't' => LogWhat::Time(time(argument)),
         b'U' => LogWhat::Path,
         b'v' => LogWhat::ServerName,
+        b'x' => LogWhat::Tls(lossy(name()?).into()),
+        b'c' => match name()? {
+            b"version" => LogWhat::Tls("SSL_PROTOCOL".into()),
+            b"cipher" => LogWhat::Tls("SSL_CIPHER".into()),
+            b"subjectdn" | b"clientcert" => LogWhat::Tls("SSL_CLIENT_S_DN".into()),
+            b"issuerdn" | b"cacert" => LogWhat::Tls("SSL_CLIENT_I_DN".into()),
+            _ => LogWhat::Nothing,
+        },
         b'V' => LogWhat::RequestedName,
         b'X' => LogWhat::Connection,
         other => return Err(FormatError::Unknown(lossy(&[other]))),

@@ -34,6 +34,10 @@ pub(crate) struct TlsAccess {
     pub(crate) tests: Vec<Arc<Condition>>,
     /// `SSLOptions StrictRequire`: `Satisfy Any` does not help.
     pub(crate) strict: Option<bool>,
+    /// `SSLOptions StdEnvVars`: requests get the variables of mod_ssl.
+    pub(crate) variables: Option<bool>,
+    /// `SSLOptions ExportCertData`: certificates are variables too.
+    pub(crate) certificates: Option<bool>,
 }
 
 /// How the requirements of a section and of those around it go together.
@@ -182,6 +186,8 @@ impl Access {
         self.tls.required |= over.tls.required;
         self.tls.tests.extend(over.tls.tests.iter().cloned());
         self.tls.strict = over.tls.strict.or(self.tls.strict);
+        self.tls.variables = over.tls.variables.or(self.tls.variables);
+        self.tls.certificates = over.tls.certificates.or(self.tls.certificates);
         self.auth_type = over.auth_type.or(self.auth_type);
         if over.realm.is_some() {
             self.realm.clone_from(&over.realm);

@@ -11,7 +11,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use chrono::{DateTime, Local};
-use milepost_engine::{LogFormat, LogPort, LogTime, LogTraffic, LogUnit, LogWhat, Logged};
+use milepost_engine::{
+    LogFormat, LogPort, LogTime, LogTraffic, LogUnit, LogWhat, Logged, TlsVariables,
+};
 use milepost_http::path::{AboveRoot, EncodedSlashes, Slashes, normalize, unescape};
 use milepost_http::request::{Content, RequestHead, Version};
 
@@ -205,6 +207,14 @@ impl<'w> Writer<'w> {
             }
             LogWhat::RequestId => self.text(*id),
             LogWhat::Handler => self.client(logged.and_then(|logged| logged.handler())),
+            LogWhat::Tls(name) => match &peer.tls {
+                Some(tls) => {
+                    let mut value = Vec::new();
+                    tls.write(name, &mut value);
+                    self.client((!value.is_empty()).then_some(&value));
+                }
+                None => self.text((**name == *"HTTPS").then_some("off")),
+            },
             LogWhat::Connection => self.out.push(if answered.goes_on { b'+' } else { b'-' }),
             LogWhat::Json => super::json::write(self.exchange, self.out),
             LogWhat::Nothing => self.out.push(b'-'),

@@ -10,7 +10,7 @@ use std::fmt::{self, Write};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use milepost_engine::TlsVariables;
+use milepost_engine::{TlsExports, TlsVariables};
 use rustls::pki_types::CertificateDer;
 use rustls::server::ServerConnection;
 use rustls::sign::CertifiedKey;
@@ -96,6 +96,7 @@ impl TlsSession {
             }
             return match rest {
                 "CERT" => self.client.first().map(pem),
+                "CERT_RFC4523_CEA" => self.client().map(exact_assertion),
                 rest => of_certificate(self.client()?, rest),
             };
         }
@@ -117,6 +118,8 @@ impl TlsVariables for TlsSession {
     fn write(&self, variable: &str, out: &mut Vec<u8>) -> bool {
         let bits;
         let fixed = match variable {
+            "HTTPS" => Some("on"),
+            "SSL_TLS_SNI" => self.name.as_deref(),
             "SSL_PROTOCOL" => self.version.and_then(name::of_version),
             "SSL_CIPHER" => self.suite.map(|(name, _)| name),
             "SSL_CIPHER_USEKEYSIZE" | "SSL_CIPHER_ALGKEYSIZE" => {
@@ -144,6 +147,75 @@ impl TlsVariables for TlsSession {
         out.extend_from_slice(text.as_deref().unwrap_or_default().as_bytes());
         text.is_some()
     }
+
+    fn export(&self, exports: TlsExports, take: &mut dyn FnMut(&str, &[u8])) {
+        let mut missing = Vec::new();
+        let mut value = Vec::new();
+        let mut named = |name: &str| {
+            value.clear();
+            let is_known = self.write(name, &mut value) && !value.is_empty();
+            if is_known {
+                take(name, &value);
+            }
+            is_known
+        };
+        if exports.standard {
+            for name in CONNECTION_VARIABLES {
+                named(name);
+            }
+            for (whose, certificate) in [("CLIENT", self.client()), ("SERVER", self.own())] {
+                let Some(certificate) = certificate else { continue };
+                for name in CERTIFICATE_VARIABLES.iter().chain(only_of(whose)) {
+                    named(&format!("SSL_{whose}_{name}"));
+                }
+                let tbs = certificate.tbs_certificate();
+                for (whom, name) in [("S", tbs.subject()), ("I", tbs.issuer())] {
+                    fields_of(name, |field| named(&format!("SSL_{whose}_{whom}_DN_{field}")));
+                }
+                for kind in ["Email", "DNS"] {
+                    (0..)
+                        .take_while(|number| named(&format!("SSL_{whose}_SAN_{kind}_{number}")))
+                        .for_each(drop);
+                }
+            }
+        }
+        if exports.certificates {
+            // These are set even where there is none.
+            for name in ["SSL_SERVER_CERT", "SSL_CLIENT_CERT"] {
+                if !named(name) {
+                    missing.push(name);
+                }
+            }
+            for number in 0..self.client.len().saturating_sub(1) {
+                named(&format!("SSL_CLIENT_CERT_CHAIN_{number}"));
+            }
+        }
+        missing.into_iter().for_each(|name| take(name, b""));
+    }
+}
+
+/// What `StdEnvVars` exports of a connection.
+const CONNECTION_VARIABLES: &[&str] = &[
+    "SSL_VERSION_INTERFACE",
+    "SSL_VERSION_LIBRARY",
+    "SSL_PROTOCOL",
+    "SSL_SECURE_RENEG",
+    "SSL_COMPRESS_METHOD",
+    "SSL_CIPHER",
+    "SSL_CIPHER_EXPORT",
+    "SSL_CIPHER_USEKEYSIZE",
+    "SSL_CIPHER_ALGKEYSIZE",
+    "SSL_CLIENT_VERIFY",
+    "SSL_SESSION_RESUMED",
+];
+
+/// What it exports of a certificate, beside the fields of its names.
+const CERTIFICATE_VARIABLES: &[&str] =
+    &["M_VERSION", "M_SERIAL", "V_START", "V_END", "S_DN", "I_DN", "A_KEY", "A_SIG"];
+
+/// What it exports of a client's certificate alone.
+fn only_of(whose: &str) -> &'static [&'static str] {
+    if whose == "CLIENT" { &["V_REMAIN", "CERT_RFC4523_CEA"] } else { &[] }
 }
 
 pub(super) fn parse(der: &CertificateDer<'_>) -> Option<Box<Certificate>> {
@@ -179,25 +251,27 @@ pub(super) fn of_certificate(certificate: &Certificate, variable: &str) -> Optio
     }
 }
 
+/// The fields of names, and what they are called in variables.
+const FIELDS: &[(&str, &str)] = &[
+    ("C", "2.5.4.6"),
+    ("ST", "2.5.4.8"),
+    ("SP", "2.5.4.8"),
+    ("L", "2.5.4.7"),
+    ("O", "2.5.4.10"),
+    ("OU", "2.5.4.11"),
+    ("CN", "2.5.4.3"),
+    ("T", "2.5.4.12"),
+    ("I", "2.5.4.43"),
+    ("G", "2.5.4.42"),
+    ("S", "2.5.4.4"),
+    ("D", "2.5.4.13"),
+    ("UID", "0.9.2342.19200300.100.1.1"),
+    ("Email", "1.2.840.113549.1.9.1"),
+    ("DC", "0.9.2342.19200300.100.1.25"),
+];
+
 /// A field of a name: `CN`, or `OU_1` for the second one.
 fn of_name(name: &Name, field: &str) -> Option<String> {
-    const FIELDS: &[(&str, &str)] = &[
-        ("C", "2.5.4.6"),
-        ("ST", "2.5.4.8"),
-        ("SP", "2.5.4.8"),
-        ("L", "2.5.4.7"),
-        ("O", "2.5.4.10"),
-        ("OU", "2.5.4.11"),
-        ("CN", "2.5.4.3"),
-        ("T", "2.5.4.12"),
-        ("I", "2.5.4.43"),
-        ("G", "2.5.4.42"),
-        ("S", "2.5.4.4"),
-        ("D", "2.5.4.13"),
-        ("UID", "0.9.2342.19200300.100.1.1"),
-        ("Email", "1.2.840.113549.1.9.1"),
-        ("DC", "0.9.2342.19200300.100.1.25"),
-    ];
     let (field, number) = match field.split_once('_') {
         Some((field, number)) => (field, number.parse().ok()?),
         None => (field, 0),
@@ -207,6 +281,20 @@ fn of_name(name: &Name, field: &str) -> Option<String> {
     let value = name.iter().filter(|pair| pair.oid == oid).nth(number)?;
     // The tag tells one kind of string from another; all that is wanted is its bytes.
     Some(String::from_utf8_lossy(value.value.value()).into_owned())
+}
+
+/// Hands on what [`of_name`] knows of a name: `CN`, `OU`, `OU_1`.
+fn fields_of(name: &Name, mut take: impl FnMut(&str) -> bool) {
+    let of_name = |oid: &str| name.iter().filter(|pair| pair.oid.to_string() == oid).count();
+    // `SP` is another word for `ST`, and not exported.
+    for (field, oid) in FIELDS.iter().filter(|(field, _)| *field != "SP") {
+        for number in 0..of_name(oid) {
+            match number {
+                0 => take(field),
+                number => take(&format!("{field}_{number}")),
+            };
+        }
+    }
 }
 
 /// An alternative name: `DNS_0`, `Email_0`.
@@ -220,6 +308,32 @@ fn alternative(certificate: &Certificate, variable: &str) -> Option<String> {
         _ => None,
     });
     of_kind.nth(number)
+}
+
+/// What names a certificate in a directory: number and issuer, as RFC 4523 appendix A.1 writes them.
+fn exact_assertion(certificate: &Certificate) -> String {
+    let tbs = certificate.tbs_certificate();
+    let number = decimal(tbs.serial_number().as_bytes());
+    format!("{{ serialNumber {number}, issuer rdnSequence:\"{}\" }}", tbs.issuer())
+}
+
+/// A number of any length, the highest byte first, in decimal digits.
+fn decimal(bytes: &[u8]) -> String {
+    // The lowest digit first.
+    let mut digits = vec![0];
+    for &byte in bytes {
+        let mut carry = u32::from(byte);
+        for digit in &mut digits {
+            carry += u32::from(*digit) << 8;
+            *digit = (carry % 10) as u8;
+            carry /= 10;
+        }
+        while carry > 0 {
+            digits.push((carry % 10) as u8);
+            carry /= 10;
+        }
+    }
+    digits.iter().rev().map(|digit| char::from(b'0' + digit)).collect()
 }
 
 /// Upper-case digits, without leading zeros.
@@ -277,6 +391,18 @@ fn pem(der: &CertificateDer<'_>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_of_any_length_are_written_in_decimal() {
+        for (bytes, expected) in [
+            (&[][..], "0"),
+            (&[0, 255], "255"),
+            (&[1, 0], "256"),
+            (&[1, 0, 0, 0, 0, 0, 0, 0, 0], "18446744073709551616"),
+        ] {
+            assert_eq!(decimal(bytes), expected);
+        }
+    }
 
     #[test]
     fn serials_have_no_leading_zero() {

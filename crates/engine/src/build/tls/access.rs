@@ -36,33 +36,54 @@ impl Builder<'_> {
         }
     }
 
-    /// `SSLOptions [+|-]option…`
+    /// `SSLOptions [+|-]option…`; an option without a sign takes the place of all others.
     pub(super) fn ssl_options(&mut self, directive: &Directive<'_>, context: &mut Context<'_>) {
         for word in Words::new(directive.args) {
             let text = word.text.to_ascii_lowercase();
             let (on, name) = match text.split_first() {
                 Some((b'-', name)) => (false, name),
                 Some((b'+', name)) => (true, name),
-                _ => (true, text.as_slice()),
+                _ => {
+                    let tls = &mut context.dir.config.access.tls;
+                    (tls.strict, tls.variables, tls.certificates) =
+                        (Some(false), Some(false), Some(false));
+                    (true, text.as_slice())
+                }
             };
-            let finding = match name {
-                b"strictrequire" => {
-                    context.dir.config.access.tls.strict = Some(on);
+            let tls = &mut context.dir.config.access.tls;
+            let option = match name {
+                b"strictrequire" => &mut tls.strict,
+                b"stdenvvars" => &mut tls.variables,
+                b"exportcertdata" => &mut tls.certificates,
+                _ => {
+                    if let Some(finding) = not_done(name, on, &word.text) {
+                        self.report_at(directive, word.at, word.len, finding);
+                    }
                     continue;
                 }
-                // No program is started that could read variables, and no handshake repeated.
-                b"stdenvvars" | b"exportcertdata" | b"compatenvvars" | b"optrenegotiate" => continue,
-                b"fakebasicauth" | b"legacydnstringformat" if !on => continue,
-                b"fakebasicauth" => Finding::warning("nobody can log in here, not with a certificate either")
-                    .hint("`Require ssl-verify-client` or `Require expr` lets clients in by their certificates"),
-                b"legacydnstringformat" => {
-                    Finding::error("names are written as RFC 2253 says, `CN=a,O=b`, and not otherwise")
-                        .hint("take the option away, and compare with that form")
-                }
-                _ => Finding::error(format!("unknown option {}", show(&word.text)))
-                    .hint("StdEnvVars, ExportCertData, StrictRequire, OptRenegotiate"),
             };
-            self.report_at(directive, word.at, word.len, finding);
+            *option = Some(on);
         }
     }
+}
+
+/// What there is to say of an option without an effect.
+fn not_done(name: &[u8], on: bool, text: &[u8]) -> Option<Finding> {
+    Some(match name {
+        // The variables of mod_ssl before 2.0, and handshakes that are repeated.
+        b"compatenvvars" | b"optrenegotiate" => return None,
+        b"fakebasicauth" | b"legacydnstringformat" if !on => return None,
+        b"fakebasicauth" => Finding::warning(
+            "nobody can log in here, not with a certificate either",
+        )
+        .hint(
+            "`Require ssl-verify-client` or `Require expr` lets clients in by their certificates",
+        ),
+        b"legacydnstringformat" => {
+            Finding::error("names are written as RFC 2253 says, `CN=a,O=b`, and not otherwise")
+                .hint("take the option away, and compare with that form")
+        }
+        _ => Finding::error(format!("unknown option {}", show(text)))
+            .hint("StdEnvVars, ExportCertData, StrictRequire, OptRenegotiate"),
+    })
 }
