@@ -148,8 +148,7 @@ fn request_line(line: &[u8]) -> Result<(&[u8], &[u8], Version), HeadError> {
 
 /// Whether all bytes may stand in a target. Which of the four forms it has is not looked at here.
 fn is_target(target: &[u8]) -> bool {
-    // A fold without an early end, so that the compiler makes vector code of it.
-    !target.iter().fold(false, |bad, &byte| bad | (byte <= b' ') | (byte == 0x7f))
+    field::are_printed::<b'!'>(target)
 }
 
 /// What the fields of a head add up to, for the connection.

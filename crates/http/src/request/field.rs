@@ -23,28 +23,29 @@ impl FieldLine {
         if matches!(line.first(), Some(b' ' | b'\t')) {
             return Err(HeadError::FoldedLine);
         }
-        let name = line.iter().take_while(|&&byte| is_token_byte(byte)).count();
-        if name == 0 || line.get(name) != Some(&b':') {
+        let end_of_name = line.iter().position(|&byte| !is_token_byte(byte));
+        let Some(name @ 1..) = end_of_name.filter(|&at| line[at] == b':') else {
             return Err(HeadError::FieldName);
+        };
+        let after = &line[name + 1..];
+        let blanks = after.iter().take_while(|&&byte| is_blank(byte)).count();
+        let mut value = &after[blanks..];
+        while let [rest @ .., b' ' | b'\t'] = value {
+            value = rest;
         }
-        let mut value = name + 1..line.len();
-        while let Some(b' ' | b'\t') = line[value.clone()].first() {
-            value.start += 1;
-        }
-        while let Some(b' ' | b'\t') = line[value.clone()].last() {
-            value.end -= 1;
-        }
-        if !is_value(&line[value.clone()]) {
+        if !is_value(value) {
             return Err(HeadError::FieldValue);
         }
         // A head of 4 GiB cannot pass the limits; it would be refused and not cut.
-        let offset =
-            |within: usize| u32::try_from(start + within).map_err(|_| HeadError::FieldTooLong);
+        let last = u32::try_from(end).map_err(|_| HeadError::FieldTooLong)?;
+        // What stands before the end fits as well.
+        let before_end = |bytes: usize| last - bytes as u32;
+        let value_start = before_end(line.len() - name - 1 - blanks);
         Ok(FieldLine {
-            name_start: offset(0)?,
-            name_end: offset(name)?,
-            value_start: offset(value.start)?,
-            value_end: offset(value.end)?,
+            name_start: before_end(line.len()),
+            name_end: before_end(line.len() - name),
+            value_start,
+            value_end: value_start + value.len() as u32,
         })
     }
 
@@ -120,11 +121,33 @@ const TOKEN: [bool; 256] = {
     table
 };
 
+fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t')
+}
+
 /// Whether no control byte but the tab is in a field value.
 fn is_value(value: &[u8]) -> bool {
-    // A fold without an early end, so that the compiler makes vector code of it.
-    let bad = |byte: u8| ((byte < b' ') & (byte != b'\t')) | (byte == 0x7f);
-    !value.iter().fold(false, |found, &byte| found | bad(byte))
+    let good = |&byte: &u8| byte >= b' ' && byte != 0x7f || byte == b'\t';
+    // Hardly any value has a tab in it.
+    are_printed::<b' '>(value) || value.iter().all(good)
+}
+
+/// Whether no byte is below `LEAST` or DEL. Values and targets are short: words of eight bytes, the last
+/// one over those before it, are done before vectors have begun.
+pub(super) fn are_printed<const LEAST: u8>(bytes: &[u8]) -> bool {
+    const EACH: u64 = u64::from_ne_bytes([1; 8]);
+    let is_bad = |byte: u8| (byte < LEAST) | (byte == 0x7f);
+    // The high bits say whether any byte is below a number of at most 128: there is no telling which.
+    let below = |word: u64, number: u8| word.wrapping_sub(EACH * u64::from(number)) & !word;
+    let bad = |word: &[u8; 8]| {
+        let word = u64::from_ne_bytes(*word);
+        (below(word, LEAST) | below(word ^ (EACH * 0x7f), 1)) & (EACH * 0x80)
+    };
+    let (words, rest) = bytes.as_chunks::<8>();
+    let Some(last) = bytes.last_chunk::<8>() else {
+        return !rest.iter().fold(false, |found, &byte| found | is_bad(byte));
+    };
+    words.iter().fold(bad(last), |found, word| found | bad(word)) == 0
 }
 
 #[cfg(test)]
@@ -136,6 +159,22 @@ mod tests {
         let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
         for byte in 0..=255 {
             assert_eq!(is_token_byte(byte), allowed(byte), "{byte}");
+        }
+    }
+
+    #[test]
+    fn every_byte_is_looked_at_wherever_it_stands() {
+        for length in 0..40 {
+            for at in 0..length {
+                for byte in 0..=255 {
+                    let mut bytes = vec![b'a'; length];
+                    bytes[at] = byte;
+                    let good = byte >= b' ' && byte != 0x7f;
+                    assert_eq!(are_printed::<b' '>(&bytes), good, "{byte} at {at} of {length}");
+                    assert_eq!(are_printed::<b'!'>(&bytes), good && byte != b' ');
+                    assert_eq!(is_value(&bytes), good || byte == b'\t');
+                }
+            }
         }
     }
 }

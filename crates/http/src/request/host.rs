@@ -14,9 +14,19 @@ pub(super) fn is_valid(value: &[u8]) -> bool {
         let Some(end) = memchr::memchr(b']', literal) else { return false };
         return is_ipv6(&literal[..end]) && is_port_part(&literal[end + 1..]);
     }
-    let end = value.iter().position(|&byte| !IS_NAME[usize::from(byte)]).unwrap_or(value.len());
-    let (name, port) = value.split_at(end);
-    !name.is_empty() && !name.windows(2).any(|pair| pair == b"..") && is_port_part(port)
+    let mut last = 0;
+    let mut end = value.len();
+    for (at, &byte) in value.iter().enumerate() {
+        if !IS_NAME[usize::from(byte)] {
+            end = at;
+            break;
+        }
+        if byte == b'.' && last == b'.' {
+            return false;
+        }
+        last = byte;
+    }
+    end > 0 && is_port_part(&value[end..])
 }
 
 /// The bytes that a name may have.
@@ -39,13 +49,19 @@ fn is_ipv6(literal: &[u8]) -> bool {
 fn is_port_part(part: &[u8]) -> bool {
     match part {
         [] => true,
-        [b':', digits @ ..] if !digits.is_empty() => digits
-            .iter()
-            .try_fold(0u16, |port, byte| {
-                let digit = byte.is_ascii_digit().then(|| u16::from(byte - b'0'))?;
-                port.checked_mul(10)?.checked_add(digit)
-            })
-            .is_some_and(|port| port != 0),
+        [b':', digits @ ..] => {
+            const BEYOND: u32 = 1 << 16;
+            let mut port = 0;
+            for byte in digits {
+                let digit = byte.wrapping_sub(b'0');
+                if digit > 9 {
+                    return false;
+                }
+                // What is beyond stays there.
+                port = (10 * port + u32::from(digit)).min(BEYOND);
+            }
+            0 < port && port < BEYOND
+        }
         _ => false,
     }
 }
