@@ -43,6 +43,7 @@ mod walk;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use milepost_http::bytes::is_value;
 use milepost_pcre::Matcher;
 
 pub(crate) use self::table::Table;
@@ -453,9 +454,7 @@ fn decision<'s>(
 
 /// Whether a field value holds what it must not: control bytes other than a tab.
 fn has_control(value: &[u8]) -> bool {
-    // A fold without an early end, so that the compiler makes vector code of it.
-    let bad = |byte: u8| ((byte < b' ') & (byte != b'\t')) | (byte == 0x7f);
-    value.iter().fold(false, |found, &byte| found | bad(byte))
+    !is_value(value)
 }
 
 impl Site {

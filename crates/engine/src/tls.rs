@@ -81,12 +81,18 @@ impl TlsServer {
 pub struct TlsBackend {
     /// `SSLProxyProtocol`
     pub versions: TlsVersions,
+    /// `SSLProxyCipherSuite`: the names that OpenSSL has for them, the preferred first.
+    pub suites: Vec<&'static str>,
     /// `SSLProxyVerify`: whether an authority must vouch for a backend.
     pub verify: TlsVerify,
     /// `SSLProxyVerifyDepth`: how many issuers there may be; 1 is a root alone.
     pub depth: u32,
     /// `SSLProxyCACertificateFile`, and the files of `SSLProxyCACertificatePath`.
     pub authorities: Vec<PathBuf>,
+    /// `SSLProxyCARevocationFile` and `SSLProxyCARevocationPath`
+    pub revoked: Vec<PathBuf>,
+    /// `SSLProxyCARevocationCheck`
+    pub revocation: TlsRevocation,
     /// `SSLProxyMachineCertificateFile`: the certificate that backends are shown, and its key.
     pub own: Option<PathBuf>,
     /// `SSLProxyCheckPeerName`, where it is said.
@@ -100,7 +106,7 @@ pub struct TlsBackend {
 impl TlsBackend {
     /// All files that it is made of.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
-        self.authorities.iter().chain(&self.own).map(PathBuf::as_path)
+        self.authorities.iter().chain(&self.revoked).chain(&self.own).map(PathBuf::as_path)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Request-targets, target URIs, fields and HTTP/1 heads: bytes in, values out.
 
+pub mod bytes;
 pub mod chunked;
 pub mod method;
 pub mod path;

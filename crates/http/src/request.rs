@@ -27,6 +27,8 @@ pub use line::{EMPTY_LINES_MAX, HeadLimits, HeadScan, empty_lines};
 
 use framing::Framing;
 
+use crate::bytes::are_printed;
+
 /// A complete, valid request head, borrowed from the bytes that it was parsed from.
 #[derive(Debug, Clone, Copy)]
 pub struct RequestHead<'a> {
@@ -148,7 +150,7 @@ fn request_line(line: &[u8]) -> Result<(&[u8], &[u8], Version), HeadError> {
 
 /// Whether all bytes may stand in a target. Which of the four forms it has is not looked at here.
 fn is_target(target: &[u8]) -> bool {
-    field::are_printed::<b'!'>(target)
+    are_printed::<b'!'>(target)
 }
 
 /// What the fields of a head add up to, for the connection.

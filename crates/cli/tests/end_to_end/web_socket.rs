@@ -1,10 +1,11 @@
-//! WebSocket through the proxy, with a browser at the one end and an echo at the other.
+//! WebSocket through the proxy, in the clear and over TLS, with a browser at the one end and an echo at the other.
 //!
 //! The browser prints a page when it has loaded. An image of the page is held back until the conversation
 //! is over, so what is printed holds its result.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -12,6 +13,7 @@ use std::time::Duration;
 
 use milepost_testkit::directory::Directory;
 
+use crate::certificates::self_signed;
 use crate::page::Browser;
 use crate::support::{Server, run, write};
 
@@ -20,7 +22,7 @@ const PAGE: &str = r#"<!DOCTYPE html><title>echo</title><pre id="said"></pre><im
 const lengths = [0, 5, 200, 70000, 1000000];
 const sent = lengths.map((length, number) => String(number).repeat(length));
 const got = [];
-const socket = new WebSocket("ws://" + location.host + "/socket");
+const socket = new WebSocket(location.protocol.replace("http", "ws") + "//" + location.host + "/socket");
 const say = text => document.getElementById("said").textContent += text + "\n";
 socket.onopen = () => sent.forEach(text => socket.send(text));
 socket.onmessage = event => {
@@ -40,17 +42,51 @@ const APPENDED: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 fn a_browser_and_an_echo_talk_through_the_proxy() {
     let directory = Directory::new().expect("a directory");
     let backend = echo();
-    write(directory.path(), "index.html", PAGE);
-    let front = Server::start_with(
-        directory.path(),
+    let passes =
+        format!("ProxyPass /socket ws://{backend}/socket\nProxyPass /hold http://{backend}/hold\n");
+    check(directory.path(), &[], "http", &passes);
+}
+
+#[test]
+fn they_talk_over_tls_on_both_sides_of_the_proxy() {
+    let directory = Directory::new().expect("a directory");
+    let path = directory.path();
+    let backend = echo();
+    let (one, two) = (self_signed(path, "front", "ec"), self_signed(path, "behind", "ec"));
+    let behind = path.join("behind");
+    std::fs::create_dir(&behind).expect("a directory");
+    let behind = Server::start_with(
+        &behind,
         &format!(
-            "Listen 127.0.0.1:0\nDocumentRoot {0}\n<Directory {0}>\nRequire all granted\n</Directory>\n\
-             ProxyPass /socket ws://{backend}/socket\nProxyPass /hold http://{backend}/hold\n",
-            directory.path().display(),
+            "Listen 127.0.0.1:0\nSSLEngine on\n{two}ProxyPass / http://{backend}/ upgrade=websocket\n"
         ),
     );
-    let browser = Browser::new(directory.path());
-    let finished = browser.open(&["--dump-dom"], &front.url("/index.html"));
+    let port = behind.address.port();
+    let passes = format!(
+        "SSLEngine on\n{one}SSLProxyEngine on\nSSLProxyVerify require\n\
+         SSLProxyCACertificateFile {}/behind.pem\n\
+         ProxyPass /socket wss://localhost:{port}/socket\n\
+         ProxyPass /hold https://localhost:{port}/hold\n",
+        path.display()
+    );
+    check(path, &["--ignore-certificate-errors"], "https", &passes);
+    behind.stop();
+}
+
+/// Serves the page, passes the rest on, and has a browser talk.
+#[track_caller]
+fn check(directory: &Path, options: &[&str], scheme: &str, passes: &str) {
+    write(directory, "index.html", PAGE);
+    let front = Server::start_with(
+        directory,
+        &format!(
+            "Listen 127.0.0.1:0\nDocumentRoot {0}\n<Directory {0}>\nRequire all granted\n</Directory>\n{passes}",
+            directory.display(),
+        ),
+    );
+    let browser = Browser::new(directory);
+    let url = front.url("/index.html").replacen("http", scheme, 1);
+    let finished = browser.open(&[&["--dump-dom"], options].concat(), &url);
     assert!(finished.stdout.contains("echoed true\nclosed 1000 true\n"), "{}", finished.stdout);
     front.stop();
 }

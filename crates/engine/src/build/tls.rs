@@ -77,6 +77,43 @@ struct Placed<T> {
     len: usize,
 }
 
+/// What `SSLCipherSuite` has said, for versions up to TLS 1.2 and for TLS 1.3.
+#[derive(Debug, Clone, Default)]
+struct Suites {
+    old: Option<Placed<Vec<&'static str>>>,
+    new: Option<Placed<Vec<&'static str>>>,
+}
+
+impl Suites {
+    /// Takes what a directive says, if it says anything.
+    fn take(&mut self, said: Suites) {
+        self.old = said.old.or(self.old.take());
+        self.new = said.new.or(self.new.take());
+    }
+
+    /// What a virtual host says, and the main server where it says nothing.
+    fn over(&self, main: &Suites) -> Suites {
+        Suites {
+            old: self.old.clone().or_else(|| main.old.clone()),
+            new: self.new.clone().or_else(|| main.new.clone()),
+        }
+    }
+
+    /// Those that go with the versions, the preferred first.
+    fn of_versions(&self, versions: TlsVersions) -> Vec<&'static str> {
+        let mut chosen = Vec::new();
+        if versions.v13 {
+            let own = self.new.as_ref().map(|suites| suites.value.clone());
+            chosen.extend(own.unwrap_or_else(suites::all_13));
+        }
+        if versions.v12 {
+            let own = self.old.as_ref().map(|suites| suites.value.clone());
+            chosen.extend(own.unwrap_or_else(suites::all));
+        }
+        chosen
+    }
+}
+
 /// TLS of one server while its directives are read.
 #[derive(Debug, Clone, Default)]
 pub(super) struct TlsDraft {
@@ -85,8 +122,7 @@ pub(super) struct TlsDraft {
     keys: Vec<Placed<PathBuf>>,
     chain: Option<Placed<PathBuf>>,
     versions: Option<TlsVersions>,
-    suites: Option<Placed<Vec<&'static str>>>,
-    suites_13: Option<Placed<Vec<&'static str>>>,
+    suites: Suites,
     own_order: Option<bool>,
     groups: Option<Vec<&'static str>>,
     verify: Option<TlsVerify>,
@@ -199,13 +235,20 @@ impl Builder<'_> {
                     add(&mut self.servers[server].tls.revoked, files);
                 }
             }
-            b"sslcarevocationcheck" => self.ssl_revocation(directive, server),
+            b"sslcarevocationcheck" => {
+                let revocation = self.ssl_revocation(directive);
+                let draft = &mut self.servers[server].tls;
+                draft.revocation = revocation.or(draft.revocation);
+            }
             b"sslprotocol" => {
                 let versions = self.ssl_versions(directive);
                 let draft = &mut self.servers[server].tls;
                 draft.versions = versions.or(draft.versions);
             }
-            b"sslciphersuite" => self.ssl_cipher_suite(directive, server),
+            b"sslciphersuite" => {
+                let suites = self.ssl_cipher_suite(directive);
+                self.servers[server].tls.suites.take(suites);
+            }
             b"sslhonorcipherorder" => {
                 let on = self.flag(directive);
                 let draft = &mut self.servers[server].tls;
@@ -383,10 +426,11 @@ impl Builder<'_> {
         self.report(directive, finding(message).hint(hint));
     }
 
-    /// `SSLCipherSuite [SSL|TLSv1.3] list`
-    fn ssl_cipher_suite(&mut self, directive: &Directive<'_>, server: usize) {
-        let usage = "SSLCipherSuite [TLSv1.3] suite:suite…";
-        let Some(words) = self.words(directive, 1, 2, usage) else { return };
+    /// `SSLCipherSuite [SSL|TLSv1.3] list`, and `SSLProxyCipherSuite`.
+    fn ssl_cipher_suite(&mut self, directive: &Directive<'_>) -> Suites {
+        let name = String::from_utf8_lossy(directive.name).into_owned();
+        let usage = format!("{name} [TLSv1.3] suite:suite…");
+        let Some(words) = self.words(directive, 1, 2, &usage) else { return Suites::default() };
         let (for_13, word) = match &words[..] {
             [version, list] => match version.text.to_ascii_lowercase().as_slice() {
                 b"ssl" => (false, list),
@@ -395,7 +439,8 @@ impl Builder<'_> {
                     let finding =
                         Finding::error(format!("{} is no kind of suites", show(&version.text)))
                             .hint("`SSL` for those up to TLS 1.2, `TLSv1.3` for those of TLS 1.3");
-                    return self.report_at(directive, version.at, version.len, finding);
+                    self.report_at(directive, version.at, version.len, finding);
+                    return Suites::default();
                 }
             },
             list => (false, &list[0]),
@@ -410,19 +455,15 @@ impl Builder<'_> {
         }
         if chosen.suites.is_empty() {
             let finding = Finding::error("this leaves no cipher suite").hint(hint);
-            return self.report_at(directive, word.at, word.len, finding);
+            self.report_at(directive, word.at, word.len, finding);
+            return Suites::default();
         }
         if !chosen.missing.is_empty() {
             let message = format!("not offered: {}", chosen.missing.join(", "));
             self.report_at(directive, word.at, word.len, Finding::warning(message).hint(hint));
         }
         let suites = Some(placed(directive, word, chosen.suites));
-        let draft = &mut self.servers[server].tls;
-        if for_13 {
-            draft.suites_13 = suites;
-        } else {
-            draft.suites = suites;
-        }
+        if for_13 { Suites { old: None, new: suites } } else { Suites { old: suites, new: None } }
     }
 
     /// `SSLOpenSSLConfCmd command value`
@@ -484,29 +525,31 @@ impl Builder<'_> {
         Some(verify)
     }
 
-    /// `SSLCARevocationCheck chain|leaf|none [no_crl_for_cert_ok]`
-    fn ssl_revocation(&mut self, directive: &Directive<'_>, server: usize) {
-        let usage = "SSLCARevocationCheck chain|leaf|none [no_crl_for_cert_ok]";
-        let Some(words) = self.words(directive, 1, 2, usage) else { return };
+    /// `SSLCARevocationCheck chain|leaf|none [no_crl_for_cert_ok]`, and `SSLProxyCARevocationCheck`.
+    fn ssl_revocation(&mut self, directive: &Directive<'_>) -> Option<TlsRevocation> {
+        let name = String::from_utf8_lossy(directive.name).into_owned();
+        let usage = format!("{name} chain|leaf|none [no_crl_for_cert_ok]");
+        let words = self.words(directive, 1, 2, &usage)?;
         let strict = match words.get(1) {
             None => true,
             Some(word) if word.text.eq_ignore_ascii_case(b"no_crl_for_cert_ok") => false,
             Some(word) => {
                 let finding = Finding::error(format!("unknown flag {}", show(&word.text)))
                     .hint(format!("write `{usage}`"));
-                return self.report_at(directive, word.at, word.len, finding);
+                self.report_at(directive, word.at, word.len, finding);
+                return None;
             }
         };
-        let revocation = match words[0].text.to_ascii_lowercase().as_slice() {
-            b"none" => TlsRevocation::None,
-            b"leaf" => TlsRevocation::Leaf { strict },
-            b"chain" => TlsRevocation::Chain { strict },
+        match words[0].text.to_ascii_lowercase().as_slice() {
+            b"none" => Some(TlsRevocation::None),
+            b"leaf" => Some(TlsRevocation::Leaf { strict }),
+            b"chain" => Some(TlsRevocation::Chain { strict }),
             _ => {
-                let finding = Finding::error("`SSLCARevocationCheck` is `chain`, `leaf` or `none`");
-                return self.report_at(directive, words[0].at, words[0].len, finding);
+                let finding = Finding::error(format!("`{name}` is `chain`, `leaf` or `none`"));
+                self.report_at(directive, words[0].at, words[0].len, finding);
+                None
             }
-        };
-        self.servers[server].tls.revocation = Some(revocation);
+        }
     }
 
     /// `SSLSessionCache none|nonenotnull|type[:path[(bytes)]]`
@@ -628,20 +671,11 @@ impl Builder<'_> {
             return None;
         }
         let versions = draft.versions.unwrap_or(TlsVersions { v12: true, v13: true });
-        let mut chosen = Vec::new();
-        if versions.v13 {
-            let own = draft.suites_13.as_ref().map(|suites| suites.value.clone());
-            chosen.extend(own.unwrap_or_else(suites::all_13));
-        }
-        if versions.v12 {
-            let own = draft.suites.as_ref().map(|suites| suites.value.clone());
-            chosen.extend(own.unwrap_or_else(suites::all));
-        }
         Some(TlsServer {
             certificates: certificates.collect(),
             chain: draft.chain.as_ref().map(|chain| chain.value.clone()),
             versions,
-            suites: chosen,
+            suites: draft.suites.of_versions(versions),
             own_order: draft.own_order.unwrap_or(false),
             groups: draft.groups.clone().unwrap_or_default(),
             client: TlsClient {
@@ -709,8 +743,7 @@ impl TlsDraft {
             keys: list(&self.keys, &main.keys),
             chain: self.chain.clone().or_else(|| main.chain.clone()),
             versions: self.versions.or(main.versions),
-            suites: self.suites.clone().or_else(|| main.suites.clone()),
-            suites_13: self.suites_13.clone().or_else(|| main.suites_13.clone()),
+            suites: self.suites.over(&main.suites),
             own_order: self.own_order.or(main.own_order),
             groups: self.groups.clone().or_else(|| main.groups.clone()),
             verify: self.verify.or(main.verify),
@@ -737,7 +770,7 @@ impl TlsDraft {
             TlsPart::Certificate(number) => self.certificates.get(number).map(at),
             TlsPart::Key(number) => self.keys.get(number).or(self.certificates.get(number)).map(at),
             TlsPart::Chain => self.chain.as_ref().map(at),
-            TlsPart::Suites => self.suites.as_ref().or(self.suites_13.as_ref()).map(at),
+            TlsPart::Suites => self.suites.old.as_ref().or(self.suites.new.as_ref()).map(at),
             TlsPart::Authorities => self.authorities.as_ref().map(at),
             TlsPart::Shown => self.shown.as_ref().map(at),
             TlsPart::Revoked => self.revoked.as_ref().map(at),

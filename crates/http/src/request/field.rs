@@ -5,6 +5,7 @@
 //! Source: RFC 9110 section 5; RFC 9112 section 5.
 
 use super::HeadError;
+use crate::bytes::is_value;
 
 /// One field line as offsets into its head.
 #[derive(Debug, Clone, Copy)]
@@ -125,31 +126,6 @@ fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t')
 }
 
-/// Whether no control byte but the tab is in a field value.
-fn is_value(value: &[u8]) -> bool {
-    let good = |&byte: &u8| byte >= b' ' && byte != 0x7f || byte == b'\t';
-    // Hardly any value has a tab in it.
-    are_printed::<b' '>(value) || value.iter().all(good)
-}
-
-/// Whether no byte is below `LEAST` or DEL. Values and targets are short: words of eight bytes, the last
-/// one over those before it, are done before vectors have begun.
-pub(super) fn are_printed<const LEAST: u8>(bytes: &[u8]) -> bool {
-    const EACH: u64 = u64::from_ne_bytes([1; 8]);
-    let is_bad = |byte: u8| (byte < LEAST) | (byte == 0x7f);
-    // The high bits say whether any byte is below a number of at most 128: there is no telling which.
-    let below = |word: u64, number: u8| word.wrapping_sub(EACH * u64::from(number)) & !word;
-    let bad = |word: &[u8; 8]| {
-        let word = u64::from_ne_bytes(*word);
-        (below(word, LEAST) | below(word ^ (EACH * 0x7f), 1)) & (EACH * 0x80)
-    };
-    let (words, rest) = bytes.as_chunks::<8>();
-    let Some(last) = bytes.last_chunk::<8>() else {
-        return !rest.iter().fold(false, |found, &byte| found | is_bad(byte));
-    };
-    words.iter().fold(bad(last), |found, word| found | bad(word)) == 0
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -159,22 +135,6 @@ mod tests {
         let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
         for byte in 0..=255 {
             assert_eq!(is_token_byte(byte), allowed(byte), "{byte}");
-        }
-    }
-
-    #[test]
-    fn every_byte_is_looked_at_wherever_it_stands() {
-        for length in 0..40 {
-            for at in 0..length {
-                for byte in 0..=255 {
-                    let mut bytes = vec![b'a'; length];
-                    bytes[at] = byte;
-                    let good = byte >= b' ' && byte != 0x7f;
-                    assert_eq!(are_printed::<b' '>(&bytes), good, "{byte} at {at} of {length}");
-                    assert_eq!(are_printed::<b'!'>(&bytes), good && byte != b' ');
-                    assert_eq!(is_value(&bytes), good || byte == b'\t');
-                }
-            }
         }
     }
 }

@@ -10,21 +10,20 @@
 
 use std::sync::Arc;
 
-use milepost_engine::{TlsBackend, TlsFault, TlsPart, TlsVerify};
+use milepost_engine::{TlsBackend, TlsFault, TlsPart, TlsRevocation, TlsVerify};
+use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::client::verify_server_cert_signed_by_trust_anchor;
-use rustls::crypto::ring;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::server::ParsedCertificate;
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, ServerName, UnixTime};
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
 };
 use x509_cert::Certificate;
 
 use super::config::{self, fault};
-use super::pem;
 use super::signature::Signatures;
 use super::variable::{of_certificate, parse};
+use super::{name, pem};
 
 /// Tells what is wrong with the files.
 pub(crate) fn examine(backend: &TlsBackend) -> Vec<TlsFault> {
@@ -50,6 +49,15 @@ pub(super) fn build(backend: &TlsBackend) -> Result<Arc<ClientConfig>, Vec<TlsFa
             complain(TlsPart::Authorities, format!("an authority cannot be used: {error}"));
         }
     }
+    let mut lists = Vec::new();
+    if backend.revocation != TlsRevocation::None {
+        for file in &backend.revoked {
+            match pem::lists(file) {
+                Ok(found) => lists.extend(found),
+                Err(error) => complain(TlsPart::Revoked, error.message),
+            }
+        }
+    }
     let own = match &backend.own {
         None => None,
         Some(file) => match (pem::certificates(file), pem::key(file)) {
@@ -67,9 +75,12 @@ pub(super) fn build(backend: &TlsBackend) -> Result<Arc<ClientConfig>, Vec<TlsFa
     if !faults.is_empty() {
         return Err(faults);
     }
-    let provider = Arc::new(ring::default_provider());
-    let verifier =
-        Verifier { signatures: Signatures::of(&provider), settings: backend.clone(), store, roots };
+    let mut provider = ring::default_provider();
+    provider.cipher_suites = backend.suites.iter().filter_map(|name| name::suite(name)).collect();
+    let provider = Arc::new(provider);
+    let chains = chains(backend, store, lists, &provider)?;
+    let signatures = Signatures::of(&provider);
+    let verifier = Verifier { signatures, settings: backend.clone(), chains, roots };
     let unusable = |error: Error| {
         let message = format!("the certificate for backends cannot be used: {error}");
         vec![TlsFault { part: TlsPart::Certificate(0), message, hint: None, is_warning: false }]
@@ -88,12 +99,39 @@ pub(super) fn build(backend: &TlsBackend) -> Result<Arc<ClientConfig>, Vec<TlsFa
     Ok(Arc::new(config))
 }
 
+/// Makes what says whether an authority vouches for a backend; `None` if none is known.
+fn chains(
+    backend: &TlsBackend,
+    authorities: RootCertStore,
+    lists: Vec<CertificateRevocationListDer<'static>>,
+    provider: &Arc<CryptoProvider>,
+) -> Result<Option<Arc<WebPkiServerVerifier>>, Vec<TlsFault>> {
+    if authorities.is_empty() {
+        return Ok(None);
+    }
+    let builder =
+        WebPkiServerVerifier::builder_with_provider(Arc::new(authorities), Arc::clone(provider))
+            .with_crls(lists);
+    let builder = match backend.revocation {
+        TlsRevocation::Leaf { .. } => builder.only_check_end_entity_revocation(),
+        _ => builder,
+    };
+    let builder = match backend.revocation {
+        TlsRevocation::Leaf { strict: true } | TlsRevocation::Chain { strict: true } => builder,
+        _ => builder.allow_unknown_revocation_status(),
+    };
+    builder.build().map(Some).map_err(|error| {
+        let message = format!("certificates of backends cannot be verified: {error}");
+        vec![TlsFault { part: TlsPart::Revoked, message, hint: None, is_warning: false }]
+    })
+}
+
 /// Verifies backends as one server wants it.
 #[derive(Debug)]
 struct Verifier {
     signatures: Signatures,
     settings: TlsBackend,
-    store: RootCertStore,
+    chains: Option<Arc<WebPkiServerVerifier>>,
     roots: Vec<CertificateDer<'static>>,
 }
 
@@ -103,6 +141,7 @@ impl Verifier {
         &self,
         certificate: &CertificateDer<'_>,
         issuers: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
         now: UnixTime,
     ) -> Result<(), Error> {
         let is_root = |certificate: &CertificateDer<'_>| {
@@ -112,18 +151,19 @@ impl Verifier {
             return Ok(());
         }
         let depth = self.settings.depth as usize;
-        if depth == 0 {
+        let Some(chains) = self.chains.as_ref().filter(|_| depth > 0) else {
             return Err(Error::InvalidCertificate(CertificateError::UnknownIssuer));
-        }
+        };
         // The root is one of the issuers that may be, and need not be sent.
         let between = issuers.iter().take_while(|issuer| !is_root(issuer)).count();
-        verify_server_cert_signed_by_trust_anchor(
-            &ParsedCertificate::try_from(certificate)?,
-            &self.store,
-            &issuers[..between.min(depth - 1)],
-            now,
-            self.signatures.algorithms().all,
-        )
+        let issuers = &issuers[..between.min(depth - 1)];
+        match chains.verify_server_cert(certificate, issuers, name, &[], now) {
+            // The name is looked at last, and is not for the authorities to say.
+            Err(Error::InvalidCertificate(
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+            )) => Ok(()),
+            result => result.map(|_| ()),
+        }
     }
 }
 
@@ -138,7 +178,7 @@ impl ServerCertVerifier for Verifier {
     ) -> Result<ServerCertVerified, Error> {
         let invalid = |error| Err(Error::InvalidCertificate(error));
         if self.settings.verify != TlsVerify::None {
-            match self.check_chain(certificate, issuers, now) {
+            match self.check_chain(certificate, issuers, name, now) {
                 Err(Error::InvalidCertificate(CertificateError::UnknownIssuer))
                     if self.settings.verify == TlsVerify::OptionalNoCa => {}
                 result => result?,

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use milepost_testkit::directory::Directory;
 use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, SanType,
-    date_time_ymd,
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, CertifiedIssuer, DnType,
+    IsCa, KeyIdMethod, KeyPair, RevokedCertParams, SanType, date_time_ymd,
 };
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
@@ -35,7 +35,7 @@ const CERTIFICATES: [(&str, &str, &[&str]); 9] = [
 ];
 
 /// The directives of each virtual host.
-const SETTINGS: [(&str, &str); 15] = [
+const SETTINGS: [(&str, &str); 23] = [
     ("off", ""),
     ("on", "SSLProxyEngine on"),
     ("require", "SSLProxyEngine on\nSSLProxyVerify require\n@CA@"),
@@ -51,14 +51,29 @@ const SETTINGS: [(&str, &str); 15] = [
     ("preserve.test", "SSLProxyEngine on\nProxyPreserveHost on"),
     ("old", "SSLProxyEngine on\nSSLProxyProtocol -all +TLSv1.2"),
     ("shown", "SSLProxyEngine on\n@SHOWN@"),
+    ("unchecked", "SSLProxyEngine on\nSSLProxyVerify require\n@CA@\n@LIST@"),
+    ("leaf", "SSLProxyEngine on\nSSLProxyVerify require\n@CA@\n@LIST@\n@CHECK@ leaf"),
+    ("chain", "SSLProxyEngine on\nSSLProxyVerify require\n@CA@\n@LIST@\n@CHECK@ chain"),
+    ("no-verify", "SSLProxyEngine on\n@CA@\n@LIST@\n@CHECK@ leaf"),
+    ("no-list", "SSLProxyEngine on\nSSLProxyVerify require\n@CA@\n@OTHER@\n@CHECK@ leaf"),
+    (
+        "no-list-is-well",
+        "SSLProxyEngine on\nSSLProxyVerify require\n@CA@\n@OTHER@\n@CHECK@ leaf no_crl_for_cert_ok",
+    ),
+    ("suites", "SSLProxyEngine on\nSSLProxyProtocol TLSv1.2\nSSLProxyCipherSuite ECDHE+CHACHA20"),
+    ("suites-13", "SSLProxyEngine on\nSSLProxyCipherSuite TLSv1.3 TLS_CHACHA20_POLY1305_SHA256"),
 ];
+
+/// The number of the certificate `alternative-upper`, which its authority has taken back.
+const REVOKED: u64 = 4711;
 
 #[test]
 fn backends_over_tls_are_accepted_alike() {
     let directory = Directory::new().unwrap();
     let root = directory.path();
-    authority(root, "stranger");
+    revoke(root, &authority(root, "stranger"), "other-list");
     let authority = authority(root, "ca");
+    revoke(root, &authority, "list");
     let mut passes = String::new();
     let mut targets = Vec::new();
     for (name, common, alternatives) in CERTIFICATES {
@@ -85,6 +100,9 @@ fn backends_over_tls_are_accepted_alike() {
     let configuration = configuration
         .replace("@CA@", "SSLProxyCACertificateFile @ROOT@/ca.pem")
         .replace("@STRANGER@", "SSLProxyCACertificateFile @ROOT@/stranger.pem")
+        .replace("@LIST@", "SSLProxyCARevocationFile @ROOT@/list.pem")
+        .replace("@OTHER@", "SSLProxyCARevocationFile @ROOT@/other-list.pem")
+        .replace("@CHECK@", "SSLProxyCARevocationCheck")
         .replace("@SHOWN@", "SSLProxyMachineCertificateFile @ROOT@/shown.pem");
     let both = Both::start_with(&directory, &configuration, &["ssl", "socache_shmcb"]);
     let mut wrong = String::new();
@@ -102,14 +120,14 @@ fn backends_over_tls_are_accepted_alike() {
     assert!(wrong.is_empty(), "{wrong}");
     for (name, target, expected) in [
         ("off", "/alternative/localhost", "500"),
-        (
-            "on",
-            "/alternative/localhost",
-            " asked for Some(\"localhost\") with Some(TLSv1_3), shown 0 ",
-        ),
-        ("on", "/common-address/127.0.0.1", " asked for None with Some(TLSv1_3), shown 0 "),
+        ("on", "/alternative/localhost", " asked for Some(\"localhost\") with Some(TLSv1_3) and "),
+        ("on", "/common-address/127.0.0.1", " asked for None with Some(TLSv1_3) and "),
         ("preserve.test", "/star/localhost", " asked for Some(\"preserve.test\") with "),
-        ("old", "/alternative/localhost", " asked for Some(\"localhost\") with Some(TLSv1_2), "),
+        ("old", "/alternative/localhost", " asked for Some(\"localhost\") with Some(TLSv1_2) and "),
+        ("leaf", "/alternative-upper/localhost", "500"),
+        ("leaf", "/alternative/localhost", " asked for "),
+        ("no-list", "/alternative/localhost", "500"),
+        ("suites", "/alternative/localhost", "CHACHA20"),
         ("shown", "/alternative/localhost", ", shown 1 certificates;200 asked for "),
     ] {
         let found = ask(both.milepost, name, target);
@@ -132,6 +150,9 @@ fn what_is_wrong_with_files_is_said_where_they_are_named() {
         ),
         ("SSLProxyVerify perhaps", "`SSLProxyVerify` is `none`, `optional`, `require`"),
         ("SSLProxyProtocol TLSv1.4", "is no version of TLS"),
+        ("SSLProxyCipherSuite RC4", "leaves no cipher suite"),
+        ("SSLProxyCARevocationCheck leaf", "there are no lists to look backends up in"),
+        ("SSLProxyCARevocationCheck never", "`SSLProxyCARevocationCheck` is `chain`, `leaf`"),
     ] {
         let text = format!("ServerName a\nSSLProxyEngine on\n{directive}\n");
         let loaded = load(root, &text);
@@ -184,6 +205,26 @@ fn authority(root: &Path, name: &str) -> Authority {
     authority
 }
 
+/// Writes a list of what an authority has taken back.
+fn revoke(root: &Path, authority: &Authority, name: &str) {
+    let revoked = RevokedCertParams {
+        serial_number: REVOKED.into(),
+        revocation_time: date_time_ymd(2026, 1, 1),
+        reason_code: None,
+        invalidity_date: None,
+    };
+    let list = CertificateRevocationListParams {
+        this_update: date_time_ymd(2026, 1, 1),
+        next_update: date_time_ymd(2096, 1, 1),
+        crl_number: 1.into(),
+        issuing_distribution_point: None,
+        revoked_certs: vec![revoked],
+        key_identifier_method: KeyIdMethod::Sha256,
+    };
+    let list = list.signed_by(authority).unwrap();
+    std::fs::write(root.join(format!("{name}.pem")), list.pem().unwrap()).unwrap();
+}
+
 /// Makes a certificate and its key, and writes both.
 fn certificate(
     root: &Path,
@@ -204,6 +245,9 @@ fn certificate(
     if name == "expired" {
         params.not_before = date_time_ymd(2020, 1, 1);
         params.not_after = date_time_ymd(2021, 1, 1);
+    }
+    if name == "alternative-upper" {
+        params.serial_number = Some(REVOKED.into());
     }
     let key = KeyPair::generate().unwrap();
     let certificate = params.signed_by(&key, authority).unwrap();
@@ -263,9 +307,10 @@ fn serve(stream: TcpStream, config: Arc<ServerConfig>) {
         ahead.clear();
         let tls = &stream.conn;
         let content = format!(
-            " asked for {:?} with {:?}, shown {} certificates;",
+            " asked for {:?} with {:?} and {:?}, shown {} certificates;",
             tls.server_name(),
             tls.protocol_version(),
+            tls.negotiated_cipher_suite().map(|suite| suite.suite()),
             tls.peer_certificates().map_or(0, <[_]>::len),
         );
         let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", content.len());

@@ -7,16 +7,21 @@ use std::path::PathBuf;
 
 use super::super::report::Finding;
 use super::super::{Builder, Directive};
-use super::{Placed, add, placed_name};
-use crate::tls::{TlsBackend, TlsFault, TlsPart, TlsVerify, TlsVersions};
+use super::{Placed, Suites, add, placed_name};
+use crate::decision::Place;
+use crate::tls::{TlsBackend, TlsFault, TlsPart, TlsRevocation, TlsVerify, TlsVersions};
 
 /// The directives that are done here, in lower case.
 const NAMES: &[&[u8]] = &[
     b"sslproxycacertificatefile",
     b"sslproxycacertificatepath",
+    b"sslproxycarevocationcheck",
+    b"sslproxycarevocationfile",
+    b"sslproxycarevocationpath",
     b"sslproxycheckpeercn",
     b"sslproxycheckpeerexpire",
     b"sslproxycheckpeername",
+    b"sslproxyciphersuite",
     b"sslproxyengine",
     b"sslproxymachinecertificatefile",
     b"sslproxyprotocol",
@@ -32,6 +37,9 @@ pub(super) struct BackendDraft {
     verify: Option<TlsVerify>,
     depth: Option<u32>,
     authorities: Option<Placed<Vec<PathBuf>>>,
+    suites: Suites,
+    revoked: Option<Placed<Vec<PathBuf>>>,
+    revocation: Option<Placed<TlsRevocation>>,
     own: Option<Placed<PathBuf>>,
     checks_name: Option<bool>,
     checks_common_name: Option<bool>,
@@ -71,6 +79,24 @@ impl Builder<'_> {
                     self.backend_draft(server, |draft| add(&mut draft.authorities, files));
                 }
             }
+            b"sslproxycarevocationfile" => self.ssl_file(directive, server, |draft, file| {
+                add(&mut draft.backend.revoked, file.map(|file| vec![file]));
+            }),
+            b"sslproxycarevocationpath" => {
+                if let Some(files) = self.ssl_path(directive, true) {
+                    self.backend_draft(server, |draft| add(&mut draft.revoked, files));
+                }
+            }
+            b"sslproxycarevocationcheck" => {
+                if let Some(revocation) = self.ssl_revocation(directive) {
+                    let revocation = Some(placed_name(directive, revocation));
+                    self.backend_draft(server, |draft| draft.revocation = revocation);
+                }
+            }
+            b"sslproxyciphersuite" => {
+                let suites = self.ssl_cipher_suite(directive);
+                self.backend_draft(server, |draft| draft.suites.take(suites));
+            }
             b"sslproxymachinecertificatefile" => {
                 self.ssl_file(directive, server, |draft, file| draft.backend.own = Some(file));
             }
@@ -105,8 +131,20 @@ impl Builder<'_> {
                     .hint("name those that are trusted with `SSLProxyCACertificateFile`");
             self.report_place(engine.place, engine.len, finding);
         }
+        let revocation = draft.revocation.as_ref();
+        if let Some(check) = revocation.filter(|check| check.value != TlsRevocation::None)
+            && draft.revoked.is_none()
+        {
+            let finding = Finding::error("there are no lists to look backends up in")
+                .hint("name them with `SSLProxyCARevocationFile`");
+            self.report_place(check.place, check.len, finding);
+        }
+        let versions = draft.versions.unwrap_or(TlsVersions { v12: true, v13: true });
         let backend = TlsBackend {
-            versions: draft.versions.unwrap_or(TlsVersions { v12: true, v13: true }),
+            versions,
+            suites: draft.suites.of_versions(versions),
+            revoked: draft.revoked.as_ref().map_or_else(Vec::new, |all| all.value.clone()),
+            revocation: revocation.map_or(TlsRevocation::None, |check| check.value),
             verify,
             depth: draft.depth.unwrap_or(1),
             authorities: draft.authorities.as_ref().map_or_else(Vec::new, |all| all.value.clone()),
@@ -117,13 +155,7 @@ impl Builder<'_> {
         };
         if !examined.contains(&backend) {
             for TlsFault { part, message, hint, .. } in self.outside.examine_backend_tls(&backend) {
-                let (place, len) = match (part, &draft.authorities, &draft.own) {
-                    (TlsPart::Authorities, Some(all), _) => (all.place, all.len),
-                    (TlsPart::Certificate(_) | TlsPart::Key(_), _, Some(own)) => {
-                        (own.place, own.len)
-                    }
-                    _ => (engine.place, engine.len),
-                };
+                let (place, len) = draft.place(part).unwrap_or((engine.place, engine.len));
                 let finding = Finding::error(message);
                 let finding = match hint {
                     Some(hint) => finding.hint(hint),
@@ -138,6 +170,18 @@ impl Builder<'_> {
 }
 
 impl BackendDraft {
+    /// Where the directive stands that named a part.
+    fn place(&self, part: TlsPart) -> Option<(Place, usize)> {
+        match part {
+            TlsPart::Authorities => self.authorities.as_ref().map(|all| (all.place, all.len)),
+            TlsPart::Revoked => self.revoked.as_ref().map(|all| (all.place, all.len)),
+            TlsPart::Certificate(_) | TlsPart::Key(_) => {
+                self.own.as_ref().map(|own| (own.place, own.len))
+            }
+            _ => None,
+        }
+    }
+
     /// What a virtual host says, and the main server where it says nothing.
     pub(super) fn over(&self, main: &BackendDraft) -> BackendDraft {
         BackendDraft {
@@ -146,6 +190,9 @@ impl BackendDraft {
             verify: self.verify.or(main.verify),
             depth: self.depth.or(main.depth),
             authorities: self.authorities.clone().or_else(|| main.authorities.clone()),
+            suites: self.suites.over(&main.suites),
+            revoked: self.revoked.clone().or_else(|| main.revoked.clone()),
+            revocation: self.revocation.clone().or_else(|| main.revocation.clone()),
             own: self.own.clone().or_else(|| main.own.clone()),
             checks_name: self.checks_name.or(main.checks_name),
             checks_common_name: self.checks_common_name.or(main.checks_common_name),
