@@ -176,9 +176,6 @@ pub enum RunError {
         /// Those that it may use.
         allowed: Vec<usize>,
     },
-    /// HTTP/2 waits as its runtime does.
-    #[error("busy polling does not go with HTTP/2")]
-    BusyPoll,
     /// TLS cannot be spoken as asked.
     #[error(transparent)]
     Tls(#[from] TlsError),

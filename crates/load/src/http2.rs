@@ -8,6 +8,7 @@
 
 mod exchange;
 mod link;
+mod pace;
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -27,6 +28,7 @@ use crate::browse::Visit;
 use crate::clock::{nanos, thread_cpu};
 use crate::elsewhere::Elsewhere;
 use crate::failure::RunError;
+use crate::idle::Idle;
 use crate::meter::{Meter, TICK};
 use crate::origin::Origin;
 use crate::part::{End, Part, PartResult, Shared};
@@ -68,6 +70,9 @@ pub(crate) struct Http2Worker<'a> {
     under_way: RefCell<Vec<Option<UnderWay>>>,
     /// How many they are.
     busy: Cell<u64>,
+    idle: RefCell<Idle>,
+    /// Counts what streams have noticed, to tell a turn with news from one without.
+    noticed: Cell<u64>,
     refusal: RefCell<Option<(Origin, io::Error)>>,
     connected: Cell<bool>,
 }
@@ -76,6 +81,8 @@ pub(crate) struct Http2Worker<'a> {
 #[derive(Clone, Copy)]
 struct UnderWay {
     intended: u64,
+    /// Since when it could have been sent; 0 if it had to wait for its connection.
+    ready: u64,
     sent: Option<u64>,
 }
 
@@ -133,6 +140,8 @@ impl<'a> Http2Worker<'a> {
             record: RefCell::new(Record::new()),
             under_way: RefCell::new(vec![None; slots]),
             busy: Cell::new(0),
+            idle: RefCell::new(Idle::new(plan.waiting)),
+            noticed: Cell::new(0),
             refusal: RefCell::new(None),
             connected: Cell::new(false),
         };
@@ -175,6 +184,7 @@ impl<'a> Http2Worker<'a> {
         let mut meter = Meter::new(control, self.index, &part, &mut self.record.borrow_mut());
         let Part { schedule, cut_at, requests_each, .. } = part;
         self.sent.replace(vec![0; self.slots]);
+        self.idle.borrow_mut().begin(self.shared.clock.now());
         let cpu = thread_cpu();
         let running = Running {
             schedule: RefCell::new(schedule),
@@ -210,10 +220,8 @@ impl<'a> Http2Worker<'a> {
                 End::Done
             };
             let pace = async {
-                if running.is_open_loop {
-                    self.pace(&running).await;
-                }
-                std::future::pending().await
+                self.pace(&running).await;
+                End::Done
             };
             let all: [Pin<Box<dyn Future<Output = End> + '_>>; 4] =
                 [Box::pin(slots), Box::pin(ticks), Box::pin(cut), Box::pin(pace)];
@@ -226,28 +234,8 @@ impl<'a> Http2Worker<'a> {
         }
         meter.end(&mut self.record.borrow_mut(), now);
         let record = self.record.replace(Record::new());
-        let polled = Duration::ZERO;
+        let polled = self.idle.borrow().total();
         PartResult { record, ended: now, cpu: thread_cpu() - cpu, polled, end }
-    }
-
-    /// Gives out requests of an open loop when they are due. Does not end.
-    async fn pace(&self, running: &Running<'_>) {
-        loop {
-            let now = self.shared.clock.now();
-            while let Some(due) = running.schedule.borrow_mut().take(now) {
-                running.due.borrow_mut().push_back(due);
-                running.permits.add_permits(1);
-            }
-            let next = running.schedule.borrow().next_at();
-            match next {
-                Some(at) => sleep_until(self.instant(at)).await,
-                None => {
-                    // Whoever waits for more learns that there is none.
-                    running.permits.close();
-                    std::future::pending::<()>().await;
-                }
-            }
-        }
     }
 
     /// The life of a stream's place: one request after the other. False if its connection was given up.
@@ -256,6 +244,7 @@ impl<'a> Http2Worker<'a> {
             if self.sent.borrow()[slot] >= running.requests_each {
                 return true;
             }
+            let free_since = self.shared.clock.now();
             let due = if running.is_open_loop {
                 if let Ok(permit) = running.permits.acquire().await {
                     permit.forget();
@@ -265,7 +254,7 @@ impl<'a> Http2Worker<'a> {
                 running.schedule.borrow_mut().take(self.shared.clock.now())
             };
             let Some(due) = due else { return true };
-            if !self.request(slot, due).await {
+            if !self.request(slot, due, free_since).await {
                 return false;
             }
         }
@@ -275,7 +264,7 @@ impl<'a> Http2Worker<'a> {
     fn abandon(&self, running: &Running<'_>, now: u64) {
         self.busy.set(0);
         let mut record = self.record.borrow_mut();
-        for UnderWay { intended, sent } in
+        for UnderWay { intended, sent, .. } in
             self.under_way.borrow_mut().iter_mut().filter_map(Option::take)
         {
             record.unanswered += 1;
@@ -304,11 +293,7 @@ impl<'a> Http2Worker<'a> {
         record.opened += 1;
         record.connect.record(nanos(times.connect));
         if let Some((handshake, is_resumed, session)) = &times.tls {
-            record.tls.record(nanos(*handshake));
-            record.handshakes[usize::from(*is_resumed)] += 1;
-            if record.session.is_none() {
-                record.session.clone_from(session);
-            }
+            record.handshake(nanos(*handshake), *is_resumed, || session.clone());
         }
     }
 

@@ -5,7 +5,7 @@
 //! generator's lateness in the report shows it.
 
 #[cfg(target_os = "linux")]
-pub(crate) use linux::Pacer;
+pub(crate) use linux::{Pacer, Timer};
 #[cfg(not(target_os = "linux"))]
 pub(crate) use portable::Pacer;
 
@@ -26,27 +26,67 @@ mod linux {
 
     const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
-    /// A timer file that is registered with a poll.
+    /// A timer file: readable each time that it rings. Setting it makes it ring again, read or not.
     #[derive(Debug)]
-    pub(crate) struct Pacer {
-        timer: OwnedFd,
+    pub(crate) struct Timer {
+        file: OwnedFd,
         /// The system's time at which the clock of the run began.
         origin: u64,
-        set_for: u64,
     }
 
-    impl Pacer {
-        pub(crate) fn new(registry: &Registry, token: Token, clock: Clock) -> io::Result<Self> {
+    impl Timer {
+        pub(crate) fn new(clock: Clock) -> io::Result<Self> {
             let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
-            let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
-            registry.register(&mut SourceFd(&timer.as_raw_fd()), token, Interest::READABLE)?;
+            let file = timerfd_create(TimerfdClockId::Monotonic, flags)?;
             // Read in this order, the timer rings some nanoseconds late and never early: woken
             // early, a worker would find nothing due and the timer set already.
             let now = clock.now();
             let time = clock_gettime(ClockId::Monotonic);
             let system =
                 time.tv_sec.unsigned_abs() * NANOS_PER_SECOND + time.tv_nsec.unsigned_abs();
-            Ok(Self { timer, origin: system.saturating_sub(now), set_for: 0 })
+            Ok(Self { file, origin: system.saturating_sub(now) })
+        }
+
+        /// Has it ring at `at`, and not at the time that it was set for before.
+        ///
+        /// # Errors
+        ///
+        /// When the timer cannot be set.
+        pub(crate) fn set(&self, at: u64) -> io::Result<()> {
+            // To a time and not to a wait, so what passes until it is set does not count.
+            let zero = Timespec { tv_sec: 0, tv_nsec: 0 };
+            let system = self.origin + at;
+            let value = Timespec {
+                tv_sec: (system / NANOS_PER_SECOND) as _,
+                tv_nsec: (system % NANOS_PER_SECOND) as _,
+            };
+            let timer = Itimerspec { it_interval: zero, it_value: value };
+            timerfd_settime(&self.file, TimerfdTimerFlags::ABSTIME, &timer)?;
+            Ok(())
+        }
+
+        /// The file once more, for who waits for it.
+        ///
+        /// # Errors
+        ///
+        /// When the process has too many files.
+        pub(crate) fn file(&self) -> io::Result<OwnedFd> {
+            self.file.try_clone()
+        }
+    }
+
+    /// A timer that is registered with a poll.
+    #[derive(Debug)]
+    pub(crate) struct Pacer {
+        timer: Timer,
+        set_for: u64,
+    }
+
+    impl Pacer {
+        pub(crate) fn new(registry: &Registry, token: Token, clock: Clock) -> io::Result<Self> {
+            let timer = Timer::new(clock)?;
+            registry.register(&mut SourceFd(&timer.file.as_raw_fd()), token, Interest::READABLE)?;
+            Ok(Self { timer, set_for: 0 })
         }
 
         /// Arranges to be woken at `at`. Returns how long the poll may wait at most.
@@ -59,16 +99,7 @@ mod linux {
                 return Ok(Some(Duration::ZERO));
             }
             if self.set_for != at {
-                // The timer is never read: setting it again makes it ring again. It is set to a time
-                // and not to a wait, so what passes until it is set does not count.
-                let zero = Timespec { tv_sec: 0, tv_nsec: 0 };
-                let system = self.origin + at;
-                let value = Timespec {
-                    tv_sec: (system / NANOS_PER_SECOND) as _,
-                    tv_nsec: (system % NANOS_PER_SECOND) as _,
-                };
-                let timer = Itimerspec { it_interval: zero, it_value: value };
-                timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &timer)?;
+                self.timer.set(at)?;
                 self.set_for = at;
             }
             Ok(None)

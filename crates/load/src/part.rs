@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::answer::Judge;
 use crate::choice::Choice;
 use crate::clock::Clock;
 use crate::control::Control;
@@ -10,6 +11,7 @@ use crate::observer::Observer;
 use crate::plan::{Io, Plan};
 use crate::record::Record;
 use crate::schedule::Schedule;
+use crate::target::Target;
 use crate::wire::Requests;
 
 /// What all workers of a run read.
@@ -24,6 +26,17 @@ pub(crate) struct Shared<'a> {
     pub(crate) clock: Clock,
     /// How sockets are reached: settled.
     pub(crate) io: Io,
+}
+
+impl Shared<'_> {
+    /// What says of answers whether they are right, by target.
+    pub(crate) fn judges(&self) -> Vec<Judge> {
+        let targets = self.plan.targets.iter().enumerate();
+        let judge = |(at, target): (usize, &Target)| {
+            Judge::new(self.requests.target(at).traits.method, target.expectation.clone())
+        };
+        targets.map(judge).collect()
+    }
 }
 
 /// One part of a run: the warm-up, or what is measured.

@@ -8,28 +8,24 @@
 //! Source: RFC 9112 section 9.3.2 (pipelining) and 9.3.1 (what may be sent again).
 
 mod lane;
+mod opening;
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use mio::event::Source;
-use mio::{Interest, Token};
+use mio::Token;
 use rustls::ClientConfig;
 
 use crate::answer::{Failure, Judge};
 use crate::clock::nanos;
 use crate::driver::{Driver, Outgoing, Ready, Sent};
 use crate::failure::{FailureKind, RunError};
-use crate::layered::Stage;
 use crate::origin::Origin;
-use crate::part::{End, Part, Shared};
-use crate::patience;
+use crate::part::{Part, Shared};
 use crate::plan::{Order, Persistence, Plan};
 use crate::schedule::{Due, Schedule};
-use crate::socket::Opening;
-use crate::stream::Stream;
 use crate::turns::{self, Core, Work};
 use crate::worker;
 
@@ -60,9 +56,6 @@ pub(crate) struct PipelineWorker<'a> {
     random: fastrand::Rng,
     openings: usize,
     timeout_ns: u64,
-    /// Places whose connection was not given up.
-    alive: usize,
-    busy: usize,
     look_at: u64,
     connected: bool,
     refusal: Option<(Origin, io::Error)>,
@@ -95,7 +88,7 @@ impl<'a> Work<'a> for PipelineWorker<'a> {
     }
 
     fn begin(&mut self, _: &Part<'_>) {
-        self.alive = self.connections * self.depth;
+        self.core.alive = self.connections * self.depth;
         // Round about, so that all connections have work before one has much.
         let places = (0..self.depth).flat_map(|_| 0..self.connections);
         self.free = places.map(|connection| (connection, self.core.now)).collect();
@@ -116,9 +109,7 @@ impl<'a> Work<'a> for PipelineWorker<'a> {
             let target = choice.target(place);
             let at =
                 self.core.shared.requests.target(target).origin * self.connections + connection;
-            self.busy += 1;
-            self.core.record.sent += 1;
-            self.core.record.busy_max = self.core.record.busy_max.max(self.busy as u64);
+            self.core.take_place();
             self.push(at, target, due, due.intended.max(since));
         }
         for at in std::mem::take(&mut self.dirty) {
@@ -136,18 +127,8 @@ impl<'a> Work<'a> for PipelineWorker<'a> {
         }
     }
 
-    fn end(&self, part: &Part<'_>) -> Option<End> {
-        if self.busy == 0 && part.schedule.is_over(self.core.now) {
-            Some(End::Done)
-        } else if self.alive == 0 {
-            Some(End::GaveUp)
-        } else {
-            None
-        }
-    }
-
     fn until(&self, part: &Part<'_>) -> (u64, Option<u64>) {
-        let until = if self.busy > 0 { self.look_at } else { u64::MAX };
+        let until = if self.core.busy > 0 { self.look_at } else { u64::MAX };
         (until, part.schedule.next_at().filter(|_| !self.free.is_empty()))
     }
 
@@ -199,7 +180,7 @@ impl<'a> Work<'a> for PipelineWorker<'a> {
             lane.is_dirty = false;
         }
         self.dirty.clear();
-        self.busy = 0;
+        self.core.busy = 0;
     }
 }
 
@@ -220,25 +201,19 @@ impl<'a> PipelineWorker<'a> {
         let plan = shared.plan;
         let places = connections * shared.requests.origins().len();
         let driver = Driver::new(shared.io, places, shared.requests, shared.clock)?;
-        let targets = plan.targets.iter().enumerate();
-        let judges = targets.map(|(at, target)| {
-            Judge::new(shared.requests.target(at).traits.method, target.expectation.clone())
-        });
         Ok(Self {
-            core: Core::new(shared, index, driver),
+            core: Core::new(shared, index, driver, connections * depth),
             tls,
             connections,
             depth,
             lanes: std::iter::repeat_with(Lane::new).take(places).collect(),
-            judges: judges.collect(),
+            judges: shared.judges(),
             free: VecDeque::new(),
             dirty: Vec::new(),
             filled: [Vec::new(), Vec::new()],
             random: fastrand::Rng::with_seed(plan.seed ^ (first as u64).rotate_left(32)),
             openings: index,
             timeout_ns: nanos(plan.timeout),
-            alive: 0,
-            busy: 0,
             look_at: 0,
             connected: false,
             refusal: None,
@@ -306,90 +281,6 @@ impl<'a> PipelineWorker<'a> {
         }
     }
 
-    /// A connection has taken its first bytes.
-    fn opened(&mut self, at: usize, now: u64) {
-        let lane = &mut self.lanes[at];
-        if !std::mem::replace(&mut lane.is_open, true) {
-            self.connected = true;
-            lane.failures = 0;
-            self.core.record.opened += 1;
-            if lane.connected_at == 0 {
-                self.core.record.connect.record(now.saturating_sub(lane.opened_at));
-            }
-        }
-    }
-
-    /// Opens the connection of a lane. False if it is too early, or fails.
-    fn open(&mut self, at: usize) -> bool {
-        let now = self.core.shared.clock.now();
-        let lane = &self.lanes[at];
-        if lane.pending.is_empty() || lane.retry_at > now {
-            return false;
-        }
-        let plan = self.core.shared.plan;
-        let opening = Opening {
-            tls: self.tls.as_ref(),
-            address: self.core.shared.requests.origins()[at / self.connections]
-                .endpoint
-                .in_turn(self.core.shared.plan.names.as_deref(), self.openings),
-            source: plan.sources.get(self.openings % plan.sources.len().max(1)).copied(),
-            buffer: plan.socket_buffer,
-            no_delay: true,
-        };
-        self.openings += 1;
-        let origin = &self.core.shared.requests.origins()[at / self.connections];
-        let opened =
-            self.core.driver.open(at, origin, opening).and_then(|(mut socket, is_ready)| {
-                if let Some(registry) = self.core.driver.registry() {
-                    let interest = Interest::READABLE | Interest::WRITABLE;
-                    socket.register(registry, Token(at), interest)?;
-                }
-                Ok((socket, is_ready))
-            });
-        match opened {
-            Ok((socket, is_ready)) => {
-                let lane = &mut self.lanes[at];
-                (lane.opened_at, lane.socket) = (now, Some(socket));
-                lane.is_connecting = !is_ready;
-                true
-            }
-            Err(error) => {
-                self.lanes[at].opened_at = now;
-                self.refused(at, error);
-                false
-            }
-        }
-    }
-
-    /// Goes on with what lies on top of a socket. True when requests can be written.
-    fn establish(&mut self, at: usize) -> bool {
-        let lane = &mut self.lanes[at];
-        let Some(Stream::Layered(layered)) = &mut lane.socket else { return true };
-        let stage = match self.core.driver.establish(at, layered) {
-            Ok(stage) => stage,
-            Err(error) => {
-                self.refused(at, error);
-                return false;
-            }
-        };
-        let now = self.core.shared.clock.now();
-        if stage != Stage::Connecting && lane.connected_at == 0 {
-            lane.connected_at = now;
-            self.core.record.connect.record(now.saturating_sub(lane.opened_at));
-        }
-        if stage != Stage::Ready {
-            return false;
-        }
-        if let Some(is_resumed) = layered.is_resumed() {
-            self.core.record.tls.record(now.saturating_sub(lane.connected_at));
-            self.core.record.handshakes[usize::from(is_resumed)] += 1;
-            if self.core.record.session.is_none() {
-                self.core.record.session = layered.session();
-            }
-        }
-        true
-    }
-
     /// Reads until the socket is empty. It says so itself: with so many answers to a read that costs little,
     /// and the end of the stream, announced once, is not missed.
     fn read(&mut self, at: usize) {
@@ -431,7 +322,7 @@ impl<'a> PipelineWorker<'a> {
                 },
             };
             lane.socket = Some(socket);
-            self.busy -= received.answered;
+            self.core.busy -= received.answered;
             let connection = at % self.connections;
             self.free.extend(std::iter::repeat_n((connection, now), received.answered));
             if let Some(failure) = received.end {
@@ -464,45 +355,12 @@ impl<'a> PipelineWorker<'a> {
         }
     }
 
-    /// A connection could not be opened: costs the request in front, then a pause, and after some times
-    /// the connection.
-    fn refused(&mut self, at: usize, error: io::Error) {
-        let origin = &self.core.shared.requests.origins()[at / self.connections];
-        let failure = worker::not_connected(origin, &error);
-        let refusal = (origin.clone(), error);
-        let lane = &mut self.lanes[at];
-        let mut left = lane.close();
-        self.core.driver.release(at);
-        lane.failures += 1;
-        lane.retry_at = self.core.shared.clock.now() + nanos(patience::PAUSE);
-        lane.is_given_up = lane.failures >= patience::tries(self.connected);
-        self.refusal = Some(refusal);
-        if !self.lanes[at].is_given_up {
-            if let Some(front) = left.pop_front() {
-                self.fail(at, front, failure);
-            }
-            for pending in left {
-                self.push(at, pending.target, pending.due, pending.ready);
-            }
-            return;
-        }
-        for pending in left {
-            let Failure { kind, ref detail, os_error } = failure;
-            self.fail(at, pending, Failure { kind, detail: detail.clone(), os_error });
-        }
-        // No more of its places are given out.
-        let connection = at % self.connections;
-        let before = self.free.len();
-        self.free.retain(|(other, _)| *other != connection);
-        self.alive -= before - self.free.len();
-    }
-
     /// Counts a request as failed.
     fn fail(&mut self, at: usize, pending: Pending, failure: Failure) {
-        self.busy -= 1;
+        self.core.busy -= 1;
         self.core.record.failure(failure, &self.core.shared.plan.targets[pending.target]);
         if self.lanes[at].is_given_up {
-            self.alive -= 1;
+            self.core.alive -= 1;
         } else {
             self.free.push_back((at % self.connections, self.core.now));
         }

@@ -225,7 +225,7 @@ pub enum Io {
     Epoll,
 }
 
-/// What a worker does when there is nothing to do. Not over HTTP/2.
+/// What a worker does when there is nothing to do.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Waiting {
     /// It sleeps, and is woken some ten microseconds after an answer has come.

@@ -142,6 +142,20 @@ impl Record {
         }
     }
 
+    /// A handshake of TLS that took `took` nanoseconds; `session` tells what was agreed upon.
+    pub(crate) fn handshake(
+        &mut self,
+        took: u64,
+        is_resumed: bool,
+        session: impl FnOnce() -> Option<TlsSession>,
+    ) {
+        self.tls.record(took);
+        self.handshakes[usize::from(is_resumed)] += 1;
+        if self.session.is_none() {
+            self.session = session();
+        }
+    }
+
     /// A request that was given up at `now`, `sent` or not.
     pub(crate) fn censored(&mut self, intended: u64, sent: Option<u64>, now: u64) {
         self.response.record_censored(now.saturating_sub(intended));

@@ -21,7 +21,7 @@ use crate::origin::Origin;
 use crate::part::{End, Part, PartResult, Shared};
 use crate::pin;
 use crate::pipeline::{self, PipelineWorker};
-use crate::plan::{Arrival, Io, Plan, Refusal, Spacing, Stop, Waiting, WarmUp};
+use crate::plan::{Arrival, Io, Plan, Refusal, Spacing, Stop, WarmUp};
 use crate::report::{Ended, Linger, Report};
 use crate::schedule::{Schedule, Sequence};
 use crate::share::ShareResult;
@@ -393,9 +393,6 @@ fn check(plan: &Plan) -> Result<(), RunError> {
         return Err(RunError::Zero("streams"));
     }
     pin::check(&plan.cpus)?;
-    if plan.waiting == Waiting::BusyPoll && plan.http2.is_some() {
-        return Err(RunError::BusyPoll);
-    }
     pipeline::check(plan)?;
     if plan.stop == Stop::RequestsEach(0) {
         return Err(RunError::Zero("requests"));

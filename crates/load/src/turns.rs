@@ -22,6 +22,9 @@ pub(crate) struct Core<'a> {
     idle: Idle,
     pub(crate) is_open_loop: bool,
     pub(crate) record: Record,
+    /// Places for a request that have not been given up, and how many of them have one.
+    pub(crate) alive: usize,
+    pub(crate) busy: usize,
     /// The last time that was read from the clock.
     pub(crate) now: u64,
 }
@@ -39,8 +42,10 @@ pub(crate) trait Work<'a> {
     /// What is queued on a connection counts as sent from now on.
     fn sent(&mut self, at: usize);
 
-    /// Why the part is over, if it is and neither its time nor the control says so.
-    fn end(&self, part: &Part<'_>) -> Option<End>;
+    /// Whether every place has sent all that it had to send.
+    fn is_finished(&self) -> bool {
+        false
+    }
 
     /// When there is something to do even without news, and when a request is due that somebody is free for.
     fn until(&self, part: &Part<'_>) -> (u64, Option<u64>);
@@ -56,7 +61,7 @@ pub(crate) trait Work<'a> {
 }
 
 impl<'a> Core<'a> {
-    pub(crate) fn new(shared: &'a Shared<'a>, index: usize, driver: Driver) -> Self {
+    pub(crate) fn new(shared: &'a Shared<'a>, index: usize, driver: Driver, places: usize) -> Self {
         Self {
             shared,
             index,
@@ -64,7 +69,33 @@ impl<'a> Core<'a> {
             idle: Idle::new(shared.plan.waiting),
             is_open_loop: shared.plan.arrival.rate().is_some(),
             record: Record::new(),
+            alive: places,
+            busy: 0,
             now: 0,
+        }
+    }
+
+    /// A place takes a request.
+    #[inline]
+    pub(crate) fn take_place(&mut self) {
+        self.busy += 1;
+        self.record.sent += 1;
+        self.record.busy_max = self.record.busy_max.max(self.busy as u64);
+    }
+
+    /// Why the part is over, if it is.
+    #[inline]
+    fn end(&self, part: &Part<'_>, is_finished: bool) -> Option<End> {
+        if self.shared.control.is_stopped() {
+            Some(End::Interrupted)
+        } else if part.cut_at.is_some_and(|cut_at| self.now >= cut_at) {
+            Some(End::Done)
+        } else if self.busy == 0 && (is_finished || part.schedule.is_over(self.now)) {
+            Some(End::Done)
+        } else if self.alive == 0 {
+            Some(End::GaveUp)
+        } else {
+            None
         }
     }
 
@@ -117,12 +148,8 @@ pub(crate) fn run<'a>(worker: &mut impl Work<'a>, mut part: Part<'_>) -> io::Res
     let end = loop {
         worker.fill(&mut part.schedule);
         stamp(worker);
-        let now = worker.core().now;
-        if control.is_stopped() {
-            break End::Interrupted;
-        } else if part.cut_at.is_some_and(|cut_at| now >= cut_at) {
-            break End::Done;
-        } else if let Some(end) = worker.end(&part) {
+        let is_finished = worker.is_finished();
+        if let Some(end) = worker.core().end(&part, is_finished) {
             break end;
         }
         let (until, due) = worker.until(&part);

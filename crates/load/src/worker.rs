@@ -37,7 +37,7 @@ use crate::deadlines::Deadlines;
 use crate::driver::{Driver, Outgoing, READ_BYTES, Ready, Sent};
 use crate::elsewhere::Elsewhere;
 use crate::origin::Origin;
-use crate::part::{End, Part, Shared};
+use crate::part::{Part, Shared};
 use crate::plan::{Order, TimeoutFrom};
 use crate::schedule::{Due, Schedule};
 use crate::socket::Opening;
@@ -89,12 +89,8 @@ pub(crate) struct Worker<'a> {
     aside: BinaryHeap<Reverse<(u64, usize)>>,
     /// Bytes a second of each connection; 0 without a limit.
     receive_rate: f64,
-    /// Slots that have not been given up.
-    alive: usize,
     /// Slots that have sent all their requests.
     finished: usize,
-    /// Slots with a request.
-    busy: usize,
     random: fastrand::Rng,
     /// Whether a request may be longer than a segment.
     needs_no_delay: bool,
@@ -147,15 +143,8 @@ impl<'a> Work<'a> for Worker<'a> {
         }
     }
 
-    fn end(&self, part: &Part<'_>) -> Option<End> {
-        let all_finished = self.finished > 0 && self.finished == self.alive;
-        if self.busy == 0 && (all_finished || part.schedule.is_over(self.core.now)) {
-            Some(End::Done)
-        } else if self.alive == 0 {
-            Some(End::GaveUp)
-        } else {
-            None
-        }
+    fn is_finished(&self) -> bool {
+        self.finished > 0 && self.finished == self.core.alive
     }
 
     fn until(&self, part: &Part<'_>) -> (u64, Option<u64>) {
@@ -220,7 +209,7 @@ impl<'a> Work<'a> for Worker<'a> {
             self.core.driver.close(at, connection);
             connection.state = State::Free;
             self.deadlines.clear(at);
-            self.busy -= 1;
+            self.core.busy -= 1;
             self.free.push_back((self.slot(at), self.core.now));
         }
     }
@@ -242,31 +231,25 @@ impl<'a> Worker<'a> {
         let plan = shared.plan;
         let places = slots * shared.requests.origins().len();
         let driver = Driver::new(shared.io, places, shared.requests, shared.clock)?;
-        let targets = plan.targets.iter().enumerate();
-        let judges = targets.map(|(at, target)| {
-            Judge::new(shared.requests.target(at).traits.method, target.expectation.clone())
-        });
         let connection = || Connection::new(shared.keep);
         let browses = plan.browsing.is_active();
         let fills = shared.requests.has_templates();
         Ok(Self {
-            core: Core::new(shared, index, driver),
+            core: Core::new(shared, index, driver, slots),
             origins: shared.requests.origins().to_vec(),
             tls,
             elsewhere: Elsewhere::default(),
             connections: std::iter::repeat_with(connection).take(places).collect(),
             slots: std::iter::repeat_with(Slot::default).take(slots).collect(),
             first_slot,
-            judges: judges.collect(),
+            judges: shared.judges(),
             deadlines: Deadlines::new(places),
             paused: BinaryHeap::new(),
             free: (0..slots).map(|slot| (slot, 0)).collect(),
             resting: BinaryHeap::new(),
             aside: BinaryHeap::new(),
             receive_rate: plan.receive_rate.unwrap_or_default(),
-            alive: slots,
             finished: 0,
-            busy: 0,
             random: fastrand::Rng::with_seed(plan.seed ^ (first_slot as u64).rotate_left(32)),
             needs_no_delay: browses || fills || shared.requests.longest() > ONE_SEGMENT_BYTES,
             browses,
@@ -312,9 +295,7 @@ impl<'a> Worker<'a> {
         };
         let at = self.core.shared.requests.target(target).origin * self.slots.len() + slot;
         self.slots[slot].sent += 1;
-        self.busy += 1;
-        self.core.record.busy_max = self.core.record.busy_max.max(self.busy as u64);
-        self.core.record.sent += 1;
+        self.core.take_place();
         let is_open = self.connections[at].socket.is_some();
         let ready = if is_open { due.intended.max(free_since) } else { 0 };
         self.connections[at].exchange = Exchange {

@@ -153,7 +153,7 @@ pub(crate) struct Args {
 
     /// Never sleep: ask for answers without end. Times and pacing are more exact; each thread takes a whole
     /// processor, which the server must not need
-    #[arg(long, conflicts_with = "http2")]
+    #[arg(long)]
     busy_poll: bool,
 
     /// Processors that the threads run on, in turn: 1, 0,2 or 2-5

@@ -51,6 +51,28 @@ fn a_server_without_http2_is_an_error_and_the_run_ends() {
     assert!(matches!(printed.exit, Some(1 | 2)), "{printed:?}");
 }
 
+#[test]
+fn an_open_loop_sends_by_the_clock_and_says_how_late() {
+    let [_, nginx] = Server::both();
+    let url = nginx.secure_url("/ok");
+    for (options, polls) in [("", false), ("--busy-poll", true)] {
+        let words = "load -q -k --json --http2 -n 300 --rate 600 --arrival poisson -c 1 --streams 4";
+        let words = words.split(' ').chain(options.split_whitespace()).chain([&*url]);
+        let printed = run(MILEPOST, nginx.directory(), &words.collect::<Vec<_>>());
+        assert_eq!(printed.exit, Some(0), "{printed:?}");
+        assert_eq!(number(&printed, "requests"), 300, "{printed:?}");
+        let report: serde_json::Value = serde_json::from_str(&printed.out).expect("an object");
+        let generator = &report["generator"];
+        assert_eq!(generator["busy_poll"], polls, "{generator}");
+        // All but those that waited for the connection.
+        assert!(generator["lateness_ns"]["samples"].as_u64() > Some(200), "{generator}");
+        let polled = generator["polled_seconds"].as_f64().expect("a number");
+        let cpu = generator["cpu_seconds"].as_f64().expect("a number");
+        // Whoever polls has been at it whenever nothing was to do, on a processor or waiting for one.
+        assert!(if polls { polled > 0.0 && cpu > 0.0 } else { polled < 0.4 }, "{generator}");
+    }
+}
+
 /// A number of the JSON, by its name.
 #[track_caller]
 fn number(printed: &Printed, name: &str) -> u64 {

@@ -70,8 +70,8 @@ struct Answer {
 
 impl Http2Worker<'_> {
     /// Sends a request of the list and all that follow from its answers, and counts what becomes of
-    /// them. False if the connection is to be given up.
-    pub(super) async fn request(&self, slot: usize, due: Due) -> bool {
+    /// them. False if the connection is to be given up. The stream's place is free since `free_since`.
+    pub(super) async fn request(&self, slot: usize, due: Due, free_since: u64) -> bool {
         let plan = self.shared.plan;
         let listed = self.choose(slot, due);
         self.sent.borrow_mut()[slot] += 1;
@@ -89,7 +89,9 @@ impl Http2Worker<'_> {
                 Some(own) => (&own.target, &own.prepared),
             };
             let link = self.link(prepared.origin, slot);
-            self.begin(slot, hop.intended);
+            let is_paced = self.shared.plan.arrival.rate().is_some() && hop.number == 0;
+            let ready = if is_paced && link.is_open() { due.intended.max(free_since) } else { 0 };
+            self.begin(slot, UnderWay { intended: hop.intended, ready, sent: None });
             let began = self.shared.clock.now();
             let deadline = self.instant(began) + plan.timeout;
             let exchanging = self.exchange(slot, prepared, &target.expectation, &link);
@@ -150,12 +152,18 @@ impl Http2Worker<'_> {
     }
 
     /// A request is about to go out.
-    fn begin(&self, slot: usize, intended: u64) {
-        self.under_way.borrow_mut()[slot] = Some(UnderWay { intended, sent: None });
+    fn begin(&self, slot: usize, under_way: UnderWay) {
+        self.under_way.borrow_mut()[slot] = Some(under_way);
+        self.notice();
         self.busy.set(self.busy.get() + 1);
         let mut record = self.record.borrow_mut();
         record.sent += 1;
         record.busy_max = record.busy_max.max(self.busy.get());
+    }
+
+    /// A stream has something to do.
+    fn notice(&self) {
+        self.noticed.set(self.noticed.get() + 1);
     }
 
     /// What a request of the list is instead, if it is not sent as it was prepared.
@@ -219,7 +227,7 @@ impl Http2Worker<'_> {
     /// The time of the request on a stream's place is over.
     fn timed_out(&self, slot: usize) -> Failure {
         let now = self.shared.clock.now();
-        if let Some(UnderWay { intended, sent }) = self.under_way.borrow()[slot] {
+        if let Some(UnderWay { intended, sent, .. }) = self.under_way.borrow()[slot] {
             self.record.borrow_mut().censored(intended, sent, now);
         }
         let detail = format!("no complete answer within {:?}", self.shared.plan.timeout);
@@ -289,14 +297,19 @@ impl Http2Worker<'_> {
         let has_content = !prepared.content.is_empty();
         let sent = self.shared.clock.now();
         let (response, mut body) = sender.send_request(prepared.head.clone(), !has_content)?;
-        if let Some(UnderWay { sent: since, .. }) = &mut self.under_way.borrow_mut()[slot] {
-            *since = Some(sent);
+        if let Some(under_way) = &mut self.under_way.borrow_mut()[slot] {
+            under_way.sent = Some(sent);
+            if under_way.ready > 0 {
+                self.record.borrow_mut().lateness.record(sent.saturating_sub(under_way.ready));
+                under_way.ready = 0;
+            }
         }
         if has_content {
             body.send_data(prepared.content.clone(), true)?;
         }
         let response = response.await?;
         let first_byte = self.shared.clock.now();
+        self.notice();
         let (head, mut body) = response.into_parts();
         let mut kept = Kept::new(self.shared.keep);
         if self.shared.keep.head {
@@ -308,6 +321,7 @@ impl Http2Worker<'_> {
         let mut content_bytes = 0;
         while let Some(data) = body.data().await {
             let data = data?;
+            self.notice();
             content_bytes += data.len() as u64;
             kept.content(&data);
             body.flow_control().release_capacity(data.len())?;

@@ -90,6 +90,12 @@ impl Link {
         &self.origin
     }
 
+    /// Whether a request can go out without anything being opened for it.
+    pub(super) fn is_open(&self) -> bool {
+        self.open.try_lock().is_ok_and(|open| open.is_some())
+            && self.broken.load(Relaxed) < self.generation.load(Relaxed)
+    }
+
     pub(super) fn failures(&self) -> u32 {
         self.failures.load(Relaxed)
     }

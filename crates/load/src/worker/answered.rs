@@ -54,7 +54,7 @@ impl Worker<'_> {
         }
         self.connections[at].state = State::Free;
         self.deadlines.clear(at);
-        self.busy -= 1;
+        self.core.busy -= 1;
         let slot = self.slot(at);
         match next {
             Ok(None) => self.next(slot, schedule),

@@ -90,8 +90,7 @@ impl Worker<'_> {
     /// Sends the next request of the chain that `before` belongs to.
     pub(super) fn go_on(&mut self, next: Ready, before: Exchange, was_right: bool) {
         let Ready { at, own } = next;
-        self.busy += 1;
-        self.core.record.sent += 1;
+        self.core.take_place();
         let connection = &mut self.connections[at];
         connection.own = Some(own);
         connection.exchange = Exchange {

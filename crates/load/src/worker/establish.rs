@@ -42,11 +42,8 @@ impl Worker<'_> {
             return;
         }
         if let Some(is_resumed) = layered.is_resumed() {
-            self.core.record.tls.record(now - connection.connected);
-            self.core.record.handshakes[usize::from(is_resumed)] += 1;
-            if self.core.record.session.is_none() {
-                self.core.record.session = layered.session();
-            }
+            let took = now - connection.connected;
+            self.core.record.handshake(took, is_resumed, || layered.session());
         }
         self.write(at);
     }

@@ -78,7 +78,7 @@ impl Worker<'_> {
         self.core.driver.close(at, connection);
         connection.state = State::Free;
         self.deadlines.clear(at);
-        self.busy -= 1;
+        self.core.busy -= 1;
     }
 
     /// A connection could not be opened: pause and try again, give up the request after some times,
@@ -105,7 +105,7 @@ impl Worker<'_> {
             self.fail(at, failure);
         } else if failing_for >= nanos(patience) {
             self.forget(at, failure);
-            self.alive -= 1;
+            self.core.alive -= 1;
         } else if connection.failures.is_multiple_of(CONNECT_TRIES) {
             self.fail(at, failure);
         } else {
@@ -136,7 +136,7 @@ impl Worker<'_> {
             } else {
                 self.refusal = Some((address, ErrorKind::TimedOut.into()));
                 self.forget(at, failure);
-                self.alive -= 1;
+                self.core.alive -= 1;
             }
         }
     }

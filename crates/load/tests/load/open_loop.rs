@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use milepost_load::{Arrival, Control, RunError, Stop, Waiting, WarningKind, run};
+use milepost_load::{Arrival, Stop, Waiting, WarningKind};
 
 use crate::peer::{OK, Peer};
 use crate::{load, plan};
@@ -42,10 +42,6 @@ fn busy_polling_keeps_the_rate_and_says_what_it_polled_in_vain() {
         let is_saturated = |it: &milepost_load::Warning| it.kind == WarningKind::GeneratorSaturated;
         assert!(!report.warnings.iter().any(is_saturated), "{:?}", report.warnings);
     }
-    let mut plan = plan(&peer, 1);
-    plan.waiting = Waiting::BusyPoll;
-    plan.http2 = Some(1);
-    assert!(matches!(run(&plan, &Control::new()), Err(RunError::BusyPoll)));
 }
 
 #[test]

@@ -24,7 +24,9 @@ use super::signature::Signatures;
 /// Verifies certificates as one server wants it.
 #[derive(Debug)]
 pub(super) struct ClientVerifier {
-    inner: Arc<dyn ClientCertVerifier>,
+    /// `None`: nobody is known, and so nobody is good.
+    inner: Option<Arc<dyn ClientCertVerifier>>,
+    signatures: Signatures,
     /// `None`: those of the authorities.
     shown: Option<Vec<DistinguishedName>>,
     roots: Vec<CertificateDer<'static>>,
@@ -113,14 +115,9 @@ pub(super) fn verifier(
         });
         Some(built?)
     };
-    let Some(inner) = inner.or_else(|| nobody(provider)) else { return Ok(None) };
-    let depth = client.depth as usize;
-    Ok(Some(Arc::new(ClientVerifier { inner, shown, roots, depth, verify: client.verify })))
-}
-
-/// A verifier for which nobody is good. It verifies signatures all the same.
-fn nobody(provider: &Arc<CryptoProvider>) -> Option<Arc<dyn ClientCertVerifier>> {
-    Some(Arc::new(Nobody { signatures: Signatures::of(provider) }))
+    let signatures = Signatures::of(provider);
+    let (depth, verify) = (client.depth as usize, client.verify);
+    Ok(Some(Arc::new(ClientVerifier { inner, signatures, shown, roots, depth, verify })))
 }
 
 fn complaint(part: TlsPart, message: String) -> TlsFault {
@@ -149,13 +146,13 @@ impl ClientVerifier {
         let is_root = |certificate: &CertificateDer<'_>| {
             self.roots.iter().any(|root| root.as_ref() == certificate.as_ref())
         };
-        if self.depth == 0 && !is_root(first) {
+        let Some(inner) = self.inner.as_ref().filter(|_| self.depth > 0 || is_root(first)) else {
             return Err(Error::InvalidCertificate(CertificateError::UnknownIssuer));
-        }
+        };
         // The root is one of the issuers that may be, and need not be sent.
         let between = issuers.iter().take_while(|issuer| !is_root(issuer)).count();
         let allowed = between.min(self.depth.saturating_sub(1));
-        self.inner.verify_client_cert(first, &issuers[..allowed], now)
+        inner.verify_client_cert(first, &issuers[..allowed], now)
     }
 }
 
@@ -165,7 +162,8 @@ impl ClientCertVerifier for ClientVerifier {
     }
 
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
-        self.shown.as_deref().unwrap_or_else(|| self.inner.root_hint_subjects())
+        let known = || self.inner.as_ref().map_or(&[][..], |inner| inner.root_hint_subjects());
+        self.shown.as_deref().unwrap_or_else(known)
     }
 
     fn verify_client_cert(
@@ -179,49 +177,6 @@ impl ClientCertVerifier for ClientVerifier {
             Err(_) if self.verify == TlsVerify::OptionalNoCa => Ok(ClientCertVerified::assertion()),
             result => result,
         }
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.inner.verify_tls12_signature(message, certificate, signed)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.inner.verify_tls13_signature(message, certificate, signed)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.inner.supported_verify_schemes()
-    }
-}
-
-/// Knows no authority.
-#[derive(Debug)]
-struct Nobody {
-    signatures: Signatures,
-}
-
-impl ClientCertVerifier for Nobody {
-    fn root_hint_subjects(&self) -> &[DistinguishedName] {
-        &[]
-    }
-
-    fn verify_client_cert(
-        &self,
-        _first: &CertificateDer<'_>,
-        _issuers: &[CertificateDer<'_>],
-        _now: UnixTime,
-    ) -> Result<ClientCertVerified, Error> {
-        Err(Error::InvalidCertificate(CertificateError::UnknownIssuer))
     }
 
     fn verify_tls12_signature(
