@@ -3,6 +3,7 @@
 mod args;
 mod commands;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -46,7 +47,7 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 }
 
 /// Prints the error and its causes on one line of stderr.
-#[allow(clippy::print_stderr, reason = "the one place where errors reach the terminal")]
 fn eprint(error: &anyhow::Error) {
-    eprintln!("milepost: {error:#}");
+    // There is nowhere left to say that stderr is gone.
+    let _ = writeln!(std::io::stderr().lock(), "milepost: {error:#}");
 }

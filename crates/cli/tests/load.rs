@@ -5,8 +5,8 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -162,6 +162,12 @@ fn the_highest_rate_is_searched_for_and_confirmed() {
     let achieved = found["confirmation"]["requests_per_second"].as_f64().unwrap();
     assert!(achieved > 0.8 * found["rate"].as_f64().unwrap(), "{found}");
 
+    let output = search_for_a_rate(&[&[&*url], &search[..4], &["--find-max", "wrong==0"]].concat());
+    let text = out(&output);
+    let held = text.split("held at ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
+    let held = held.strip_suffix(".0").unwrap_or(held);
+    assert!(text.contains(&format!("open loop at {held} requests a second")), "{text}");
+
     let output = load(&[&[&*url], &search[..4], &["--find-max", "max<1ns"]].concat());
     assert_eq!(output.status.code(), Some(1), "{}", err(&output));
     let text = out(&output);
@@ -209,6 +215,12 @@ fn what_cannot_be_done_is_one_line_and_exits_with_2() {
     refuse(&[&url, "-n", "1", "-d", "1s"], "cannot be used with");
     refuse(&[&url, "-d", "soon"], "a duration is a positive number");
     refuse(&[&url, "--rate", "0"], "the rate must be a positive number");
+    refuse(&[&url, "--rate", "-5"], "the rate must be a positive number");
+    refuse(&[&url, "-n", "0"], "'0' for '--requests <N>'");
+    let latin = file("latin.urls", "");
+    std::fs::write(&latin, b"# caf\xe9\n").unwrap();
+    let latin = latin.to_str().unwrap();
+    refuse(&["--urls", latin], &format!("milepost: {latin}:1:6: not UTF-8"));
     refuse(&[&url, "--stages", "1s:5,2s"], "stage 2, \"2s\": a stage is TIME:RATE");
     refuse(&[&url, "--arrival", "poisson"], "--arrival poisson needs a rate");
     refuse(&[], "required");
@@ -216,6 +228,49 @@ fn what_cannot_be_done_is_one_line_and_exits_with_2() {
     let text =
         refuse(&[&format!("http://{NOBODY}/")], &format!("milepost: cannot connect to {NOBODY}: "));
     assert_eq!(text.lines().count(), 1, "{text}");
+}
+
+#[test]
+fn an_error_that_nobody_can_read_is_an_error_still() {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_milepost"));
+    command.args(["load", "--urls", "/nowhere/urls"]).stdin(Stdio::null()).stderr(writer);
+    assert_eq!(command.status().unwrap().code(), Some(2));
+}
+
+#[test]
+fn what_a_connection_carries_is_asked_for() {
+    let heads = Arc::new(Mutex::new(Vec::new()));
+    let server = serve_heads(&heads);
+    let url = format!("http://{server}/");
+    let run = |options: &[&str]| -> Value {
+        heads.lock().unwrap().clear();
+        let output = load(&[&[&*url, "-c", "1", "-n", "10", "--json"], options].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+        serde_json::from_str(out(&output)).unwrap()
+    };
+    let report = run(&["--http1.0"]);
+    assert_eq!(report["connections"]["opened"], 1, "{report}");
+    assert!(heads.lock().unwrap().iter().all(|(_, head)| {
+        head.starts_with("GET / HTTP/1.0\r\n") && head.contains("\r\nConnection: keep-alive\r\n")
+    }));
+    for io in ["auto", "epoll"] {
+        let report = run(&["--requests-per-connection", "4", "--io", io]);
+        let connections = &report["connections"];
+        assert_eq!(
+            (&connections["opened"], &connections["closed_by_server"]),
+            (&3.into(), &0.into())
+        );
+        let carried: Vec<_> = heads.lock().unwrap().iter().map(|(number, _)| *number).collect();
+        let first = carried[0];
+        assert_eq!(carried.iter().filter(|it| **it == first).count(), 4, "{carried:?}");
+        assert_eq!(report["plan"]["requests_per_connection"], 4);
+    }
+    let report = run(&["--pause", "20ms", "--seed", "1"]);
+    assert_eq!(report["plan"]["pause_max_seconds"], 0.02);
+    // Nine pauses of ten milliseconds in the mean; those of this seed are no shorter than half of that.
+    assert!(report["seconds"].as_f64() > Some(0.045), "{report}");
 }
 
 #[test]
@@ -411,6 +466,25 @@ fn a_signal_to_one_process_ends_all_with_a_report() {
 }
 
 #[test]
+fn several_processes_may_be_interrupted_at_any_moment() {
+    let server = serve();
+    let url = format!("http://{server}/test/7");
+    for millis in [2, 5, 10, 20, 40, 80] {
+        let run = start(&[&url, "--processes", "3", "-d", "50s", "--json"]);
+        thread::sleep(Duration::from_millis(millis));
+        interrupt(&run);
+        let output = wait(run);
+        let Some(code) = output.status.code() else {
+            // It came before anybody could take it.
+            continue;
+        };
+        assert_eq!(code, 0, "after {millis} ms: {}", err(&output));
+        let report: Value = serde_json::from_str(out(&output)).unwrap();
+        assert_eq!(report["ended"], "interrupted", "after {millis} ms");
+    }
+}
+
+#[test]
 fn reports_are_compared() {
     let server = serve();
     let url = format!("http://{server}/test/7");
@@ -517,6 +591,29 @@ fn serve_on(listener: TcpListener, answered: &Arc<AtomicU64>) -> Arc<AtomicU64> 
         }
     });
     Arc::clone(answered)
+}
+
+/// Answers everything, and keeps the heads of requests with the number of their connection.
+fn serve_heads(heads: &Arc<Mutex<Vec<(usize, String)>>>) -> SocketAddr {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let (address, heads) = (listener.local_addr().unwrap(), Arc::clone(heads));
+    thread::spawn(move || {
+        for (number, socket) in listener.incoming().enumerate() {
+            let (mut socket, heads) = (socket.unwrap(), Arc::clone(&heads));
+            thread::spawn(move || {
+                let mut lines = BufReader::new(socket.try_clone().unwrap());
+                let mut head = String::new();
+                while lines.read_line(&mut head).is_ok_and(|length| length > 0) {
+                    if head.ends_with("\r\n\r\n") {
+                        heads.lock().unwrap().push((number, std::mem::take(&mut head)));
+                        let answer = "HTTP/1.0 204 None\r\nConnection: keep-alive\r\n\r\n";
+                        socket.write_all(answer.as_bytes()).unwrap();
+                    }
+                }
+            });
+        }
+    });
+    address
 }
 
 fn answer(mut socket: &TcpStream, address: SocketAddr, answered: &AtomicU64) {

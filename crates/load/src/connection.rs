@@ -18,8 +18,8 @@ pub(crate) struct Connection {
     /// The request with its places filled; empty if it has none.
     pub(crate) filled: Vec<u8>,
     pub(crate) incoming: Incoming,
-    /// Whether the socket has carried a complete answer: if it ends now, that is the server's right.
-    pub(crate) used: bool,
+    /// Complete answers that the socket has carried: if it ends after one, that is the server's right.
+    pub(crate) carried: u64,
     /// What the poll tells about the socket.
     pub(crate) watch: Watch,
     /// When the socket was opened.
@@ -106,7 +106,7 @@ impl Connection {
             own: None,
             filled: Vec::new(),
             incoming: Incoming::keeping(keep),
-            used: false,
+            carried: 0,
             watch: Watch::Nothing,
             opened: 0,
             connected: 0,
@@ -133,7 +133,7 @@ impl Connection {
     /// Closes the socket. Whatever it still had to say is lost.
     pub(crate) fn close(&mut self) {
         self.socket = None;
-        self.used = false;
+        self.carried = 0;
         self.watch = Watch::Nothing;
     }
 }

@@ -125,6 +125,9 @@ pub enum RunError {
     /// A share that is none.
     #[error("the jitter must be a share from 0 to 1, not {0}")]
     Jitter(f64),
+    /// Something that HTTP/2 has not.
+    #[error("HTTP/2 does not go with {0}")]
+    Http2(&'static str),
     /// Something that pipelines have not.
     #[error("pipelines do not go with {0}")]
     Pipeline(&'static str),

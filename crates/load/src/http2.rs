@@ -32,6 +32,7 @@ use crate::idle::Idle;
 use crate::meter::{Meter, TICK};
 use crate::origin::Origin;
 use crate::part::{End, Part, PartResult, Shared};
+use crate::plan::Plan;
 use crate::record::Record;
 use crate::schedule::{Due, Schedule};
 
@@ -94,6 +95,20 @@ struct Running<'p> {
     permits: Semaphore,
     requests_each: u64,
     is_open_loop: bool,
+}
+
+/// Why a plan has no HTTP/2, if it wants something that streams cannot have.
+pub(crate) fn check(plan: &Plan) -> Result<(), RunError> {
+    let what = if plan.http2.is_none() {
+        return Ok(());
+    } else if plan.requests_per_connection.is_some() {
+        "a number of requests for each connection"
+    } else if plan.pause_max > Duration::ZERO {
+        "pauses of each connection"
+    } else {
+        return Ok(());
+    };
+    Err(RunError::Http2(what))
 }
 
 impl<'a> Http2Worker<'a> {

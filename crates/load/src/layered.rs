@@ -379,6 +379,10 @@ fn failed(hindrance: Hindrance) -> io::Error {
 /// What rustls says, with what helps.
 fn tls_text(error: &rustls::Error) -> String {
     let advice = match error {
+        // Such as that of an authority, shown by a server as its own.
+        rustls::Error::InvalidCertificate(rustls::CertificateError::Other(_)) => {
+            "; only --insecure takes such a certificate"
+        }
         rustls::Error::InvalidCertificate(_) => {
             "; trust its authority with --cacert, or any certificate with --insecure"
         }

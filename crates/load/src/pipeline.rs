@@ -70,6 +70,8 @@ pub(crate) fn check(plan: &Plan) -> Result<(), RunError> {
         "HTTP/2, which has streams"
     } else if plan.persistence != Persistence::KeepAlive {
         "a connection for each request"
+    } else if plan.requests_per_connection.is_some() {
+        "a number of requests for each connection"
     } else if plan.browsing.is_active() {
         "requests that follow from answers"
     } else if plan.order == Order::Each || plan.pause_max > Duration::ZERO {

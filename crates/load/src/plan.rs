@@ -3,6 +3,7 @@
 //! Arrival and stop are values, so one worker loop carries every combination of them.
 
 use std::net::IpAddr;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -56,6 +57,9 @@ pub struct Plan {
     pub threads: usize,
     /// Whether connections are used for more than one request.
     pub persistence: Persistence,
+    /// Requests after which a persistent connection is closed and another one opened; see
+    /// [`Plan::persistence`]. `None` leaves that to the server.
+    pub requests_per_connection: Option<NonZeroU64>,
     /// When requests are sent.
     pub arrival: Arrival,
     /// What comes before the measured part.
@@ -283,6 +287,7 @@ impl Plan {
             names: None,
             http2: None,
             pipeline: None,
+            requests_per_connection: None,
             tls: TlsSettings::default(),
             sources: Vec::new(),
             socket_buffer: None,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::num::NonZeroU64;
 
 use milepost_stats::histogram::Histogram;
 use serde::{Deserialize, Serialize};
@@ -129,6 +130,10 @@ pub struct PlanSummary {
     pub streams: Option<usize>,
     /// Requests at a time on each connection of HTTP/1; `null` without pipelines.
     pub pipeline: Option<usize>,
+    /// Requests after which a connection is closed; `null` leaves that to the server.
+    pub requests_per_connection: Option<NonZeroU64>,
+    /// Longest pause of a connection between two requests; 0 without pauses.
+    pub pause_max_seconds: f64,
     /// `closed`, or how the requests of an open loop lie: `uniform`, `jittered`, `poisson`.
     pub arrival: &'static str,
     /// Requests a second of an open loop; `null` in a closed one, and when the rate changes.

@@ -14,7 +14,7 @@ use crate::clock::{Clock, nanos};
 use crate::control::Control;
 use crate::driver;
 use crate::failure::RunError;
-use crate::http2::Http2Worker;
+use crate::http2::{self, Http2Worker};
 use crate::machine_time::MachineTime;
 use crate::observer::Observer;
 use crate::origin::Origin;
@@ -394,6 +394,7 @@ fn check(plan: &Plan) -> Result<(), RunError> {
     }
     pin::check(&plan.cpus)?;
     pipeline::check(plan)?;
+    http2::check(plan)?;
     if plan.stop == Stop::RequestsEach(0) {
         return Err(RunError::Zero("requests"));
     }

@@ -162,6 +162,8 @@ pub(crate) fn report(
             keep_alive: plan.persistence == Persistence::KeepAlive,
             streams: plan.http2,
             pipeline: plan.pipeline,
+            requests_per_connection: plan.requests_per_connection,
+            pause_max_seconds: plan.pause_max.as_secs_f64(),
             arrival: arrival_name(plan),
             rate: plan.arrival.rate().and_then(Rate::as_constant),
             stages: match plan.arrival.rate() {

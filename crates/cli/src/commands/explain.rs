@@ -325,9 +325,9 @@ fn quoted(bytes: &[u8]) -> String {
     format!("\"{}\"", bytes.escape_ascii())
 }
 
-#[allow(clippy::print_stderr, reason = "diagnostics go to stderr")]
 fn complain(message: &str) {
-    eprintln!("{message}");
+    // There is nowhere left to say that stderr is gone.
+    let _ = writeln!(io::stderr().lock(), "{message}");
 }
 
 #[cfg(test)]

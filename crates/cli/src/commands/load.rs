@@ -20,6 +20,7 @@ mod stages;
 mod text;
 
 use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -85,7 +86,7 @@ pub(crate) struct Args {
 
     /// End after exactly N requests
     #[arg(short = 'n', long, value_name = "N", conflicts_with = "duration")]
-    requests: Option<u64>,
+    requests: Option<NonZeroU64>,
 
     /// End after this time [default: 10s]
     #[arg(short = 'd', long, value_name = "TIME", value_parser = plan::duration)]
@@ -108,7 +109,7 @@ pub(crate) struct Args {
     trial: Option<search::Trial>,
 
     /// Open loop: this many requests a second, whether or not earlier ones are answered
-    #[arg(long, value_name = "PER_SECOND")]
+    #[arg(long, value_name = "PER_SECOND", allow_negative_numbers = true)]
     rate: Option<f64>,
 
     /// Open loop whose rate changes: TIME:RATE keeps a rate for a time, TIME:FROM..TO goes from one to
@@ -133,6 +134,15 @@ pub(crate) struct Args {
     /// Use a new connection for every request
     #[arg(long)]
     no_keep_alive: bool,
+
+    /// Use a new connection after N requests
+    #[arg(long, value_name = "N", conflicts_with_all = ["no_keep_alive", "http2", "pipeline"])]
+    requests_per_connection: Option<NonZeroU64>,
+
+    /// Closed loop in which each connection pauses before its next request, at random up to this time
+    #[arg(long, value_name = "TIME", value_parser = plan::duration)]
+    #[arg(conflicts_with_all = ["rate", "stages", "find_max", "http2", "pipeline"])]
+    pause: Option<Duration>,
 
     #[command(flatten)]
     network: network::Args,

@@ -10,6 +10,7 @@ mod control;
 mod reload;
 mod signals;
 
+use std::io::Write;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -154,7 +155,7 @@ fn endpoints(endpoints: &[Endpoint]) -> String {
 }
 
 /// Tells whoever runs the server.
-#[allow(clippy::print_stderr, reason = "what is said about serving goes to stderr")]
 fn say(message: &str) {
-    eprintln!("{message}");
+    // A server whose stderr is gone serves on.
+    let _ = writeln!(std::io::stderr().lock(), "{message}");
 }

@@ -56,7 +56,8 @@ fn an_open_loop_sends_by_the_clock_and_says_how_late() {
     let [_, nginx] = Server::both();
     let url = nginx.secure_url("/ok");
     for (options, polls) in [("", false), ("--busy-poll", true)] {
-        let words = "load -q -k --json --http2 -n 300 --rate 600 --arrival poisson -c 1 --streams 4";
+        let words =
+            "load -q -k --json --http2 -n 300 --rate 600 --arrival poisson -c 1 --streams 4";
         let words = words.split(' ').chain(options.split_whitespace()).chain([&*url]);
         let printed = run(MILEPOST, nginx.directory(), &words.collect::<Vec<_>>());
         assert_eq!(printed.exit, Some(0), "{printed:?}");

@@ -43,14 +43,16 @@ impl Worker<'_> {
             self.count_link(exchange, answer, next.is_some());
         }
         let connection = &mut self.connections[at];
-        if keep_alive && answer.persistent && !closed && connection.state == State::Waiting {
-            connection.used = true;
-        } else {
+        connection.carried += 1;
+        let most = self.core.shared.plan.requests_per_connection;
+        let is_used_up = most.is_some_and(|most| connection.carried >= most.get());
+        let goes_on = answer.persistent && !closed && connection.state == State::Waiting;
+        if !keep_alive || !goes_on || is_used_up {
             if self.may_linger && !keep_alive {
                 self.let_linger(at, closed);
             }
             self.core.driver.close(at, &mut self.connections[at]);
-            self.core.record.closed_by_server += u64::from(keep_alive);
+            self.core.record.closed_by_server += u64::from(keep_alive && !goes_on);
         }
         self.connections[at].state = State::Free;
         self.deadlines.clear(at);

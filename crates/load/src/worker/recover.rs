@@ -35,7 +35,7 @@ impl Worker<'_> {
             None => self.core.shared.requests.target(connection.exchange.target).traits,
             Some(own) => own.request.traits,
         };
-        if !connection.used || connection.incoming.is_started() || !traits.idempotent {
+        if connection.carried == 0 || connection.incoming.is_started() || !traits.idempotent {
             return self.fail(at, failure);
         }
         self.core.record.closed_by_server += 1;

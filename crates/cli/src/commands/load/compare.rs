@@ -32,11 +32,13 @@ const METRICS: [Metric; 6] = [
 ];
 
 /// Fields of `plan` that must be the same for a comparison to mean something.
-const SAME: [&str; 8] = [
+const SAME: [&str; 10] = [
     "connections",
     "keep_alive",
     "streams",
     "pipeline",
+    "requests_per_connection",
+    "pause_max_seconds",
     "arrival",
     "rate",
     "stages",

@@ -9,7 +9,7 @@ use anyhow::{Context, anyhow};
 use clap::ValueEnum;
 use milepost_load::{
     CipherList, ConnectTo, HttpUrl, Identity, Names, Plan, Proxy, Resumption, Router, TlsSettings,
-    TlsVersion,
+    TlsVersion, Version,
 };
 
 /// Source addresses of one option at most: more than a machine has.
@@ -22,6 +22,11 @@ pub(super) struct Args {
     /// Speak HTTP/2: with https if the server offers it, with http by prior knowledge
     #[arg(long, conflicts_with = "no_keep_alive", help_heading = "Connections")]
     http2: bool,
+
+    /// Speak HTTP/1.0
+    #[arg(long = "http1.0", conflicts_with_all = ["http2", "pipeline"])]
+    #[arg(help_heading = "Connections")]
+    http1_0: bool,
 
     /// Streams at a time on each connection of HTTP/2
     #[arg(long, value_name = "N", requires = "http2", default_value_t = 1)]
@@ -150,6 +155,11 @@ impl Args {
     ) -> anyhow::Result<()> {
         plan.http2 = self.http2.then_some(self.streams);
         plan.pipeline = self.pipeline;
+        if self.http1_0 {
+            for target in &mut plan.targets {
+                target.version = Version::Http10;
+            }
+        }
         plan.connect_to.clone_from(&self.connect_to);
         plan.sources = self.source.iter().flat_map(|Sources(list)| list.iter().copied()).collect();
         let tls = &mut plan.tls;

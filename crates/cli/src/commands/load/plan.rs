@@ -69,6 +69,8 @@ impl TryFrom<Args> for Plan {
         if args.no_keep_alive {
             plan.persistence = Persistence::Close;
         }
+        plan.requests_per_connection = args.requests_per_connection;
+        plan.pause_max = args.pause.unwrap_or_default();
         let spacing = match args.arrival {
             ArrivalArg::Uniform => Spacing::Even,
             ArrivalArg::Poisson => Spacing::Poisson,
@@ -86,7 +88,7 @@ impl TryFrom<Args> for Plan {
         }
         plan.warm_up = args.warm_up.unwrap_or(WarmUp::None);
         match (args.requests, args.duration) {
-            (Some(count), _) => plan.stop = Stop::Requests(count),
+            (Some(count), _) => plan.stop = Stop::Requests(count.get()),
             (None, Some(length)) => plan.stop = Stop::Duration(length),
             (None, None) => {}
         }
@@ -130,13 +132,23 @@ pub(super) fn field(text: &str) -> Result<(String, String), String> {
 
 fn read_list(file: &Path) -> anyhow::Result<Vec<ListedUrl>> {
     let name = file.display();
-    let mut text = String::new();
+    let mut bytes = Vec::new();
     if file == Path::new("-") {
-        std::io::stdin().read_to_string(&mut text).context("cannot read the URLs from stdin")?;
+        std::io::stdin().read_to_end(&mut bytes).context("cannot read the URLs from stdin")?;
     } else {
-        text = std::fs::read_to_string(file).with_context(|| format!("cannot read {name}"))?;
+        bytes = std::fs::read(file).with_context(|| format!("cannot read {name}"))?;
     }
-    parse_url_list(&text).map_err(|error| anyhow!("{name}:{error}"))
+    parse_url_list(&text(bytes, file)?).map_err(|error| anyhow!("{name}:{error}"))
+}
+
+/// What a file says, which must be UTF-8.
+pub(super) fn text(bytes: Vec<u8>, file: &Path) -> anyhow::Result<String> {
+    String::from_utf8(bytes).map_err(|error| {
+        let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let mut lines = before.rsplit(|byte| *byte == b'\n');
+        let column = lines.next().map_or(0, |line| String::from_utf8_lossy(line).chars().count());
+        anyhow!("{}:{}:{}: not UTF-8", file.display(), lines.count() + 1, column + 1)
+    })
 }
 
 #[cfg(test)]
@@ -165,6 +177,20 @@ mod tests {
         assert_eq!(warm_up("100"), Ok(WarmUp::Requests(100)));
         assert_eq!(warm_up("2s"), Ok(WarmUp::Duration(Duration::from_secs(2))));
         assert!(warm_up("soon").is_err());
+    }
+
+    #[test]
+    fn what_is_not_text_has_its_place() {
+        let check = |bytes: &[u8], expected: &str| {
+            let error = text(bytes.to_vec(), Path::new("f")).unwrap_err();
+            assert_eq!(error.to_string(), expected);
+        };
+        check(b"\xff", "f:1:1: not UTF-8");
+        check(
+            "a\n\u{e4}b".as_bytes().strip_suffix(b"b").unwrap().split_last().unwrap().1,
+            "f:2:1: not UTF-8",
+        );
+        check(b"a\n\nbc\xff\n", "f:3:3: not UTF-8");
     }
 
     #[test]

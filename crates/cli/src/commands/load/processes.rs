@@ -5,6 +5,7 @@
 //! When its stdin ends it stops, so no child outlives whoever started it.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -91,7 +92,8 @@ pub(super) fn run_share(plan: &Plan, control: Control) -> anyhow::Result<()> {
     let mut line = String::new();
     io::stdin().read_line(&mut line).context("cannot read the word to begin")?;
     if line.is_empty() {
-        return Ok(());
+        // Stopped before it began, which has a result too.
+        control.stop();
     }
     thread::spawn({
         let control = Arc::clone(&control);
@@ -156,6 +158,8 @@ impl Running {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
+            // Ctrl-C is for the one that they listen to: it may come before they can take it.
+            .process_group(0)
             .spawn()
             .context("cannot start a process")?;
         let complaints = Arc::new(Mutex::new(String::new()));

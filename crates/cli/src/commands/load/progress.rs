@@ -22,6 +22,10 @@ const PLAIN_EVERY: Duration = Duration::from_secs(5);
 /// Back to the start of the line, and clear from there to the end of the screen.
 const CLEAR: &str = "\r\x1b[J";
 
+/// A terminal that is too narrow cuts lines off instead of breaking them: a view takes as many lines as it has.
+const NO_WRAP: &str = "\x1b[?7l";
+const WRAP: &str = "\x1b[?7h";
+
 /// Seconds that the sparkline shows: what fits beside the rest on a line of 80 characters.
 const SPARKS_MAX: usize = 30;
 
@@ -66,10 +70,11 @@ pub(super) fn show<T: Send>(
             while is_done.recv_timeout(LIVE_EVERY) == Err(RecvTimeoutError::Timeout) {
                 take(control, outputs, &mut view);
                 let now = Instant::now();
+                view.begin(control.progress(), now);
                 match display {
                     Display::Live => {
                         let text = view.lines(control.progress(), now);
-                        say(&format!("{}{text}", clear(lines)));
+                        say(&format!("{}{NO_WRAP}{text}{WRAP}", clear(lines)));
                         lines = text.lines().count();
                     }
                     Display::PlainLines if now - said >= PLAIN_EVERY => {
@@ -123,6 +128,14 @@ impl View {
         Self { limit, began: None, last: None, rates, response }
     }
 
+    /// Looks whether the measured part has begun.
+    fn begin(&mut self, progress: Progress, now: Instant) {
+        if progress.measuring && self.began.is_none() {
+            self.began = Some(now);
+            self.last = Some((now, Progress::default()));
+        }
+    }
+
     fn interval(&mut self, interval: &Interval) {
         self.response.merge(&interval.response);
         let right = interval.counts.requests - interval.counts.wrong_answers;
@@ -144,22 +157,25 @@ impl View {
         let so_far = self.so_far(answered, now);
         let rate = self.last.replace((now, progress)).map(|(then, before)| {
             let seconds = (now - then).as_secs_f64().max(f64::MIN_POSITIVE);
-            format!(", {:.0} a second", (answered - before.answered) as f64 / seconds)
+            let rate = (answered - before.answered) as f64 / seconds;
+            format!(", {} a second", text::grouped(rate.round() as u64))
         });
-        format!("{so_far}{}, {wrong} wrong, {errors} errors", rate.unwrap_or_default())
+        let rate = rate.unwrap_or_default();
+        format!("{so_far}{rate}, {} wrong, {} errors", text::grouped(wrong), text::grouped(errors))
     }
 
     /// The view on a terminal.
-    fn lines(&mut self, progress: Progress, now: Instant) -> String {
+    fn lines(&self, progress: Progress, now: Instant) -> String {
         if !progress.measuring {
             return "warming up".to_owned();
         }
         let Progress { sent, answered, wrong, errors, .. } = progress;
         let mut text = self.so_far(answered, now);
-        text.push_str(&format!(
-            "   {wrong} wrong   {errors} errors   {} under way",
-            sent.saturating_sub(answered + errors)
-        ));
+        let under_way = sent.saturating_sub(answered + errors);
+        let counts = [(wrong, "wrong"), (errors, "errors"), (under_way, "under way")];
+        for (count, name) in counts {
+            text.push_str(&format!("   {} {name}", text::grouped(count)));
+        }
         if let Some(rate) = self.rates.back() {
             let rate = text::grouped(rate.round() as u64);
             text.push_str(&format!("\n{rate:>11} a second   {}", sparkline(&self.rates)));
@@ -176,14 +192,14 @@ impl View {
         text
     }
 
-    fn so_far(&mut self, answered: u64, now: Instant) -> String {
-        let began = *self.began.get_or_insert(now);
+    fn so_far(&self, answered: u64, now: Instant) -> String {
+        let answered = text::grouped(answered);
         match self.limit {
             Limit::Length(length) => {
-                let seconds = (now - began).as_secs_f64();
+                let seconds = self.began.map_or(0.0, |began| (now - began).as_secs_f64());
                 format!("{seconds:.1} of {:.1} s, {answered} answers", length.as_secs_f64())
             }
-            Limit::Requests(count) => format!("{answered} of {count} answers"),
+            Limit::Requests(count) => format!("{answered} of {} answers", text::grouped(count)),
         }
     }
 }
@@ -211,14 +227,20 @@ mod tests {
     fn lines_tell_the_rate_since_the_last() {
         let began = Instant::now();
         let mut view = View::new(Limit::Length(Duration::from_secs(10)));
+        view.begin(Progress::default(), began);
         assert_eq!(view.line(Progress::default(), began), "warming up");
-        assert_eq!(view.line(progress(0), began), "0.0 of 10.0 s, 0 answers, 1 wrong, 2 errors");
+        view.begin(progress(0), began);
+        view.begin(progress(7), began + Duration::from_secs(1));
         assert_eq!(
-            view.line(progress(500), began + Duration::from_secs(2)),
-            "2.0 of 10.0 s, 500 answers, 250 a second, 1 wrong, 2 errors"
+            view.line(progress(50_000), began + Duration::from_secs(5)),
+            "5.0 of 10.0 s, 50,000 answers, 10,000 a second, 1 wrong, 2 errors"
         );
-        let mut view = View::new(Limit::Requests(20));
-        assert_eq!(view.line(progress(5), began), "5 of 20 answers, 1 wrong, 2 errors");
+        assert_eq!(
+            view.line(progress(50_500), began + Duration::from_secs(7)),
+            "7.0 of 10.0 s, 50,500 answers, 250 a second, 1 wrong, 2 errors"
+        );
+        let mut view = View::new(Limit::Requests(20_000));
+        assert_eq!(view.line(progress(5), began), "5 of 20,000 answers, 1 wrong, 2 errors");
     }
 
     #[test]

@@ -91,9 +91,9 @@ impl Args {
         let Some(file) = &self.variables else {
             return Ok(self.template.then(Arc::default));
         };
-        let text = std::fs::read_to_string(file)
-            .with_context(|| format!("cannot read {}", file.display()))?;
-        match Variables::parse(&text) {
+        let bytes =
+            std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+        match Variables::parse(&super::plan::text(bytes, file)?) {
             Ok(variables) => Ok(Some(Arc::new(variables))),
             Err(error) => Err(anyhow!("{}:{error}", file.display())),
         }

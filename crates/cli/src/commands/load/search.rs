@@ -13,6 +13,9 @@ use milepost_load::{
 
 use super::{EXIT_WRONG, note, print, processes, stop_on_signal, text};
 
+/// Rates are shown to a tenth.
+const RATE_PARTS: f64 = 10.0;
+
 /// What is shown of the search beside its result.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shown {
@@ -148,7 +151,11 @@ fn describe(plan: &Plan, assertion: &Assertion, found: &Found) -> String {
         line(String::new());
         line("The last confirming run:".to_owned());
         line(String::new());
-        out += &text::report(plan, report);
+        // A rate that was found has digits that nobody needs.
+        let rate = report.plan.rate.map(|rate| (rate * RATE_PARTS).round() / RATE_PARTS);
+        let mut plan = plan.clone();
+        Trial { rate, ..Trial::of(&plan) }.complete(&mut plan);
+        out += &text::report(&plan, report);
     }
     out
 }

@@ -1,6 +1,7 @@
 //! The report for people: what was asked, what came, how long it took, and what to doubt.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use milepost_load::{
     Arrival, AssertionOutcome, ChainSummary, ErrorCount, Generator, HopSummary, Io, Order,
@@ -79,7 +80,13 @@ fn heading(plan: &Plan, report: &Report) -> String {
         _ if let Some(depth) = plan.pipeline => {
             format!("{} with pipelines of {depth}", count(plan.connections, "connection"))
         }
-        Persistence::KeepAlive => format!("{}, keep-alive", count(plan.connections, "connection")),
+        Persistence::KeepAlive => {
+            let mut text = format!("{}, keep-alive", count(plan.connections, "connection"));
+            if let Some(most) = plan.requests_per_connection {
+                push(&mut text, format_args!(" for {most} requests each"));
+            }
+            text
+        }
         Persistence::Close | Persistence::Unsaid => {
             format!(
                 "{} at a time, a new one for each request",
@@ -92,6 +99,9 @@ fn heading(plan: &Plan, report: &Report) -> String {
         push(&mut threads, format_args!(" in {} processes", plan.share.of));
     }
     let arrival = match &plan.arrival {
+        Arrival::Closed if plan.pause_max > Duration::ZERO => {
+            format!("closed loop with pauses of up to {:?}", plan.pause_max)
+        }
         Arrival::Closed => "closed loop".to_owned(),
         Arrival::Open { rate, spacing } => {
             let rate = match rate.as_constant() {

@@ -30,7 +30,7 @@ pub(super) static BANNER: LazyLock<String> = LazyLock::new(|| {
 
 /// What `-h` prints.
 pub(super) const USAGE: &str = "\
-Usage: ab [options] [http://]hostname[:port]/path
+Usage: ab [options] [http[s]://]hostname[:port]/path
 Options are:
     -n requests     Requests in all [1]
     -c concurrency  Requests outstanding at a time [1]

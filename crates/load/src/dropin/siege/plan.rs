@@ -94,7 +94,12 @@ fn lines(
     })?;
     let lines = urls::parse(&String::from_utf8_lossy(&text), |name| outside.variable(name));
     if lines.is_empty() {
-        return Err(Fault::Fatal(format!("{}: the list has no URL", path.display())));
+        let message = format!("{}: the list has no URL", path.display());
+        return Err(match settings.file {
+            Some(_) => Fault::Fatal(message),
+            // Nothing was asked for at all.
+            None => Fault::Usage(format!("[alert] {message}")),
+        });
     }
     Ok((lines, Some(path)))
 }

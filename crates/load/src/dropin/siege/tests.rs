@@ -175,6 +175,9 @@ fn every_line_of_a_list_becomes_a_request() {
     let settings = parse("-f /urls", &shelf).unwrap();
     let fault = Fault::Fatal("/urls: the list has no URL".to_owned());
     assert_eq!(plan::plan(&settings, &shelf).unwrap_err(), fault);
+    shelf.files.insert("/etc/siege/urls.txt", "# nothing\n");
+    let fault = Fault::Usage("[alert] /etc/siege/urls.txt: the list has no URL".to_owned());
+    assert_eq!(plan::plan(&parse("", &shelf).unwrap(), &shelf).unwrap_err(), fault);
     shelf.files.insert("/urls", "\n127.0.0.1/a POST <nofile\n");
     let Err(Fault::Fatal(message)) = plan::plan(&settings, &shelf) else { panic!() };
     assert!(message.starts_with("/urls:2: nofile: "), "{message}");
