@@ -86,11 +86,10 @@ impl<'a> Core<'a> {
     /// Why the part is over, if it is.
     #[inline]
     fn end(&self, part: &Part<'_>, is_finished: bool) -> Option<End> {
+        let is_cut = part.cut_at.is_some_and(|cut_at| self.now >= cut_at);
         if self.shared.control.is_stopped() {
             Some(End::Interrupted)
-        } else if part.cut_at.is_some_and(|cut_at| self.now >= cut_at) {
-            Some(End::Done)
-        } else if self.busy == 0 && (is_finished || part.schedule.is_over(self.now)) {
+        } else if is_cut || self.busy == 0 && (is_finished || part.schedule.is_over(self.now)) {
             Some(End::Done)
         } else if self.alive == 0 {
             Some(End::GaveUp)
