@@ -43,6 +43,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use foldhash::fast::RandomState;
 use milepost_syntax::{Word, Words};
 
 use crate::decision::Place;
@@ -178,7 +179,7 @@ struct ServerDraft {
     rewrite_options: Option<RewriteOptions>,
     /// A directive of mod_rewrite stands in it, be it in a section.
     has_rewriting: bool,
-    maps: HashMap<Box<[u8]>, Arc<Map>>,
+    maps: HashMap<Box<[u8]>, Arc<Map>, RandomState>,
     database: map::DatabaseDraft,
     proxy: proxy::ProxyDraft,
     merge_slashes: Option<bool>,

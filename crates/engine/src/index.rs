@@ -9,6 +9,7 @@
 mod exact;
 mod postings;
 mod strings;
+mod texts;
 mod trie;
 
 use crate::pattern::Reach;
@@ -17,6 +18,7 @@ use crate::pool::{Pool, Str};
 use exact::Exact;
 use postings::{Cursor, List, Postings};
 use strings::Strings;
+use texts::Texts;
 
 /// How the next rule is found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -96,6 +98,7 @@ pub(crate) struct Index {
     /// Whether there is any rule for each.
     is_used: [[bool; 2]; 4],
     always: List,
+    texts: Texts,
 }
 
 /// The state of one walk through an [`Index`]. Reused, so that a lookup does not allocate.
@@ -136,12 +139,14 @@ impl Index {
         }
         index.reserve(pool, filings);
         let frequencies = Frequencies::count(pool, filings);
+        index.texts.reserve(filings.len());
         // Lists are made from their ends.
         for (filing, rule) in filings.iter().zip(0..filings.len() as u32).rev() {
             match filing {
                 Filing::Follower => {}
                 Filing::Path(path) => {
                     index.paths.add(pool.get(*path), rule, &mut index.postings);
+                    index.texts.note(rule, *path);
                 }
                 Filing::Handle(_) | Filing::Handles(_) => {
                     match frequencies.rarest(pool, filing.handles()) {
@@ -151,6 +156,7 @@ impl Index {
                             let strings = &mut index.subjects[handle.subject as usize][folded];
                             for &(key, reach) in handle.keys.as_slice() {
                                 strings.add(pool, key, reach, rule, &mut index.postings);
+                                index.texts.note(rule, key);
                             }
                         }
                     }
@@ -232,11 +238,13 @@ impl Index {
     }
 
     /// Returns the first rule from `from` on that could match.
-    pub(crate) fn next(&self, from: u32, candidates: &mut Candidates) -> Option<u32> {
-        match self.lookup {
-            Lookup::Scan => (from < self.len).then_some(from),
-            Lookup::Index => candidates.cursor.next(from, &self.postings),
+    pub(crate) fn next(&self, pool: &Pool, from: u32, candidates: &mut Candidates) -> Option<u32> {
+        if self.lookup == Lookup::Scan {
+            return (from < self.len).then_some(from);
         }
+        let rule = candidates.cursor.next(from, &self.postings)?;
+        self.texts.fetch(pool, rule);
+        Some(rule)
     }
 
     /// How many rules are candidates for every string.
@@ -383,7 +391,7 @@ mod tests {
             index.start(&pool, subject.as_bytes(), &NoValues, &mut candidates);
             let mut found = Vec::new();
             let mut at = from;
-            while let Some(rule) = index.next(at, &mut candidates) {
+            while let Some(rule) = index.next(&pool, at, &mut candidates) {
                 found.push(rule);
                 at = rule + 1;
             }

@@ -80,7 +80,7 @@ impl Lint<'_> {
         let Work { matcher, candidates } = &mut self.work;
         list.index.start(self.pool, uri, &NoValues, candidates);
         let mut from = 0;
-        while let Some(number) = list.index.next(from, candidates) {
+        while let Some(number) = list.index.next(self.pool, from, candidates) {
             let found = match &list.rules[number as usize].matcher {
                 matcher
                     if !reach_of(matcher).is_some_and(|(_, other)| covers_reach(other, reach)) =>
@@ -122,7 +122,8 @@ impl Lint<'_> {
         let Work { matcher, candidates } = &mut self.work;
         list.index.start(self.pool, input, &NoValues, candidates);
         let mut from = 0;
-        while let Some(at) = list.index.next(from, candidates).filter(|&at| at < number) {
+        while let Some(at) = list.index.next(self.pool, from, candidates).filter(|&at| at < number)
+        {
             from = at + 1;
             let rule = &list.rules[at as usize];
             let found =

@@ -25,6 +25,8 @@ use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 
+use foldhash::fast::RandomState;
+
 pub(crate) use access::{
     Access, AuthType, Host, HostOrder, HostRules, Limit, Merging, Methods, Network, RequireKind,
     RequireTest, Requirement, TlsAccess,
@@ -127,7 +129,7 @@ pub(crate) struct Server {
     pub(crate) rewrite_options: RewriteOptions,
     /// `SetEnvIf` outside sections, the main server's first.
     pub(crate) env_if: Vec<Part<EnvRules>>,
-    pub(crate) maps: HashMap<Box<[u8]>, Arc<Map>>,
+    pub(crate) maps: HashMap<Box<[u8]>, Arc<Map>, RandomState>,
     /// The number of its database.
     pub(crate) database: usize,
     pub(crate) merge_slashes: bool,

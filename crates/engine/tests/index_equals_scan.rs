@@ -12,7 +12,7 @@ fn path() -> impl Strategy<Value = String> {
 }
 
 fn pattern() -> impl Strategy<Value = String> {
-    (path(), 0..10_usize).prop_map(|(path, form)| match form {
+    (path(), 0..11_usize).prop_map(|(path, form)| match form {
         0 => format!("^{path}$"),
         1 => format!("^{path}/?$"),
         2 => format!("^{path}(/.*)?$"),
@@ -22,6 +22,7 @@ fn pattern() -> impl Strategy<Value = String> {
         6 => "^(.*)$".to_owned(),
         7 => format!("^/(a|b|{})$", &path[1..]),
         8 => "([ab])/".to_owned(),
+        9 => "(.+)".to_owned(),
         _ => format!("!^{path}"),
     })
 }
@@ -111,5 +112,29 @@ proptest! {
             let by_scan = ask(&scan, &files, host, &target, &mut Scratch::default());
             prop_assert_eq!(by_index, by_scan, "{} {} with\n{}", host, target, text);
         }
+    }
+}
+
+/// Of long lists the index knows where the texts stand, up to the end of the file.
+#[test]
+fn same_decisions_in_long_lists() {
+    let files = Table::default();
+    let redirects = (0..10_000).map(|i| format!("Redirect /a/{i} http://r/{i}\n"));
+    let rules = (0..10_000).map(|i| {
+        format!("RewriteCond %{{HTTP_HOST}} =h{i}\nRewriteRule ^/b/([^/]+)$ http://r/{i}/$1 [R]\n")
+    });
+    let text = redirects.chain(["RewriteEngine On\n".to_owned()]).chain(rules).collect::<String>();
+    let index = load(&text, &files, Lookup::Index).site.unwrap();
+    let scan = load(&text, &files, Lookup::Scan).site.unwrap();
+    let mut scratch = Scratch::default();
+    for (host, target, expected) in [
+        ("x", "/a/0", "302 http://r/0"),
+        ("x", "/a/9999/x", "302 http://r/9999/x"),
+        ("h0", "/b/x", "302 http://r/0/x"),
+        ("h9999", "/b/x", "302 http://r/9999/x"),
+        ("h10000", "/b/x", "404"),
+    ] {
+        assert_eq!(ask(&index, &files, host, target, &mut scratch), expected);
+        assert_eq!(ask(&scan, &files, host, target, &mut scratch), expected);
     }
 }

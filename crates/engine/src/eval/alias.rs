@@ -100,9 +100,10 @@ impl<'r> Run<'r> {
     ) -> Option<Found<'l>> {
         list.index.start(pool, uri, &PathOnly, &mut self.work.candidates);
         let mut from = 0;
-        while let Some(number) = list.index.next(from, &mut self.work.candidates) {
+        while let Some(number) = list.index.next(pool, from, &mut self.work.candidates) {
             from = number + 1;
             let rule = &list.rules[number as usize];
+            rule.fetch();
             let found = match &rule.matcher {
                 AliasMatcher::Path(fake) => {
                     let covered = covers(pool.get(*fake), uri);

@@ -6,7 +6,7 @@
 use std::cmp::Ordering;
 
 use super::ahead::Ahead;
-use super::expand::{Backrefs, Origins};
+use super::expand::Backrefs;
 use super::{Hop, Run};
 use crate::build::bytes_to_path;
 use crate::outside::FileKind;
@@ -62,7 +62,7 @@ impl Run<'_> {
             Some(subject) => self.write_subject(hop, subject, &mut input),
             None => {
                 let template = pool.get(condition.input);
-                self.expand(hop, template, backrefs, None, &mut input, &mut Origins::default());
+                self.expand(hop, template, backrefs, None, &mut input, None);
             }
         }
         let mut captured = None;

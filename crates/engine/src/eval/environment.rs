@@ -45,11 +45,8 @@ impl Run<'_> {
         let Hop { env, uri, .. } = hop;
         if env.is_empty() {
             // Nothing that these could replace.
-            env.add(b"SCRIPT_URL", uri);
-            env.add_written(b"SCRIPT_URI", |url| {
-                self.write_self_url(url);
-                url.extend_from_slice(uri);
-            });
+            let names: [&[u8]; 2] = [b"SCRIPT_URL", b"SCRIPT_URI"];
+            env.add_with_start(names, |url| self.write_self_url(url), uri);
             return;
         }
         let mut url = self.take_buffer();

@@ -35,6 +35,11 @@ pub(super) struct Origins {
 }
 
 impl Origins {
+    /// Whether nothing with a `?` came out of an expansion.
+    pub(super) fn is_empty(&self) -> bool {
+        self.spans.is_empty()
+    }
+
     /// Whether the byte at `at` came out of an expansion.
     pub(super) fn has(&self, at: usize) -> bool {
         self.spans.iter().any(|&(start, end)| (start..end).contains(&at))
@@ -48,7 +53,8 @@ impl Origins {
 }
 
 impl Run<'_> {
-    /// Appends the expansion of `template`. `escape` is for backreferences alone.
+    /// Appends the expansion of `template`. `escape` is for backreferences alone; `origins` hears what came
+    /// out of an expansion, if somebody asks.
     pub(super) fn expand(
         &mut self,
         hop: &Hop,
@@ -56,7 +62,7 @@ impl Run<'_> {
         backrefs: Backrefs<'_>,
         escape: Option<BackrefEscape>,
         out: &mut Vec<u8>,
-        origins: &mut Origins,
+        origins: Option<&mut Origins>,
     ) {
         self.expand_nested(hop, template, backrefs, escape, out, origins, 0);
     }
@@ -69,11 +75,12 @@ impl Run<'_> {
         backrefs: Backrefs<'_>,
         escape: Option<BackrefEscape>,
         out: &mut Vec<u8>,
-        origins: &mut Origins,
+        mut origins: Option<&mut Origins>,
         depth: usize,
     ) {
         let mut rest = template;
-        while let Some(at) = memchr::memchr3(b'\\', b'$', b'%', rest) {
+        // Templates are short, and there is not far to go to the next of these.
+        while let Some(at) = rest.iter().position(|&byte| IS_SPECIAL[usize::from(byte)]) {
             out.extend_from_slice(&rest[..at]);
             rest = &rest[at..];
             let start = out.len();
@@ -128,7 +135,9 @@ impl Run<'_> {
                     continue;
                 }
             };
-            origins.note(out, start);
+            if let Some(origins) = &mut origins {
+                origins.note(out, start);
+            }
             rest = &rest[used..];
         }
         out.extend_from_slice(rest);
@@ -149,15 +158,23 @@ impl Run<'_> {
             None => (argument, &b""[..]),
         };
         let mut expanded = self.take_buffer();
-        let mut origins = Origins::default();
-        self.expand_nested(hop, key, backrefs, escape, &mut expanded, &mut origins, depth);
+        self.expand_nested(hop, key, backrefs, escape, &mut expanded, None, depth);
         let found = self.look_up(name, &expanded, out);
         self.put_buffer(expanded);
         if !found {
-            self.expand_nested(hop, default, backrefs, escape, out, &mut origins, depth);
+            self.expand_nested(hop, default, backrefs, escape, out, None, depth);
         }
     }
 }
+
+/// The bytes of a template that do not stand for themselves.
+static IS_SPECIAL: [bool; 256] = {
+    let mut table = [false; 256];
+    table[b'\\' as usize] = true;
+    table[b'$' as usize] = true;
+    table[b'%' as usize] = true;
+    table
+};
 
 /// `B` and its relatives.
 fn escape_backref(pool: &Pool, value: &[u8], escape: BackrefEscape, out: &mut Vec<u8>) {

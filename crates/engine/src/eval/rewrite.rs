@@ -9,7 +9,7 @@ use milepost_pcre::Captures;
 
 pub(super) use self::substituted::absolute;
 
-use self::substituted::has_blank_or_control;
+use self::substituted::{has_blank_or_control, query_start};
 use super::expand::{Backrefs, Origins};
 use super::{Config, End, Hop, Run, Translated};
 use crate::index::{Subject, Values};
@@ -214,7 +214,7 @@ impl Run<'_> {
             let number = if forced {
                 Some(at - base)
             } else {
-                list.index.next(at - base, &mut self.work.candidates)
+                list.index.next(pool, at - base, &mut self.work.candidates)
             };
             let Some(number) = number else {
                 at = base + len;
@@ -347,16 +347,14 @@ impl Run<'_> {
             if expand {
                 let escape = rule.extra.as_deref().map(|extra| extra.escape).unwrap_or_default();
                 let escape = rule.flags.has(Flags::ESCAPE_BACKREFS).then_some(escape);
-                self.expand(hop, text, backrefs, escape, &mut result, &mut origins);
+                self.expand(hop, text, backrefs, escape, &mut result, Some(&mut origins));
             } else {
                 result.extend_from_slice(text);
             }
-            let split = if rule.flags.has(Flags::QUERY_LAST) {
-                memchr::memrchr(b'?', &result)
-            } else {
-                memchr::memchr(b'?', &result)
-            };
-            if split.is_some_and(|at| origins.has(at)) && !rule.flags.has(Flags::UNSAFE_ALLOW_3F) {
+            if !origins.is_empty()
+                && query_start(&result, rule.flags).is_some_and(|at| origins.has(at))
+                && !rule.flags.has(Flags::UNSAFE_ALLOW_3F)
+            {
                 self.put_buffer(result);
                 return Applied::Failed(403);
             }
@@ -387,7 +385,7 @@ impl Run<'_> {
             let (Effect::Env(text) | Effect::Cookie(text) | Effect::Type(text)) = effect;
             let template = backrefs.pool.get(*text);
             let mut expanded = self.take_buffer();
-            self.expand(hop, template, backrefs, None, &mut expanded, &mut Origins::default());
+            self.expand(hop, template, backrefs, None, &mut expanded, None);
             match effect {
                 Effect::Cookie(_) => self.set_cookie(&expanded),
                 Effect::Type(_) if expanded.is_empty() => {}
@@ -409,8 +407,8 @@ impl Run<'_> {
 /// Whether the rules made a query string that cannot be sent, and that nothing will escape.
 fn is_unsendable(hop: &Hop, passed: Passed, marks: &Marks) -> bool {
     let no_escape = passed == Passed::Changed { no_escape: true };
-    let is_url = !marks.proxy && !marks.pass_through && absolute(&hop.filename).is_some();
-    hop.has_args && (no_escape || !is_url) && has_blank_or_control(&hop.args)
+    let is_url = || !marks.proxy && !marks.pass_through && absolute(&hop.filename).is_some();
+    hop.has_args && (no_escape || !is_url()) && has_blank_or_control(&hop.args)
 }
 
 /// The end that a rule made. What a rule asks for may have an error document, even while the document of

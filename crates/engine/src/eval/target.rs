@@ -211,9 +211,16 @@ fn split_host(field: &[u8], host: &mut Vec<u8>) -> Result<Option<u16>, u16> {
 fn is_host_name(name: &[u8]) -> bool {
     let name = name.strip_suffix(b".").filter(|rest| !rest.is_empty()).unwrap_or(name);
     let name = name.strip_prefix(b".").unwrap_or(name);
-    let kinds = name.iter().fold(0, |kinds, &byte| kinds | KINDS[usize::from(byte)]);
-    let has_gap = name.windows(2).any(|pair| pair == b"..");
-    if kinds & OTHER != 0 || has_gap || matches!(name, [] | [b'.', ..] | [.., b'.']) {
+    let (mut kinds, mut has_gap, mut label) = (0, false, 0);
+    for (at, &byte) in name.iter().enumerate() {
+        kinds |= KINDS[usize::from(byte)];
+        if byte == b'.' {
+            // A label has a byte at least.
+            has_gap |= at == label;
+            label = at + 1;
+        }
+    }
+    if kinds & OTHER != 0 || has_gap || label == name.len() {
         return false;
     }
     if kinds & LETTER == 0 {
@@ -221,8 +228,7 @@ fn is_host_name(name: &[u8]) -> bool {
         let mut labels = name.split(|&byte| byte == b'.');
         return labels.clone().count() == 4 && labels.all(plain);
     }
-    let last_dot = memchr::memrchr(b'.', name);
-    last_dot.is_none_or(|dot| name[dot + 1].is_ascii_alphabetic())
+    label == 0 || name[label].is_ascii_alphabetic()
 }
 
 const LETTER: u8 = 1;

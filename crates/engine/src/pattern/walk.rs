@@ -1,6 +1,6 @@
 //! Matches the patterns that need no backtracking as they stand, in one pass: `^/([^/]+)/(\d+)/?$`.
 //!
-//! Such a pattern is anchored and a sequence of literals, groups without alternatives, and runs like
+//! Such a pattern is anchored, by a `^` or by a `.*` that takes all there is, and a sequence of literals, groups without alternatives, and runs like
 //! `[^/]+` or `.*`. What follows a run is the end, or a literal that is not in the run's class, so a run
 //! that takes all it can is the only one that can match: PCRE2 finds the same, with more ado. All other
 //! patterns are left to it.
@@ -27,8 +27,7 @@ enum Step {
 
 /// Whether the pattern, in which case matters, is one that [`find`] can match.
 pub(super) fn is_walkable(pattern: &[u8]) -> bool {
-    let Some(body) = pattern.strip_prefix(b"^") else { return false };
-    let mut steps = Steps { rest: body };
+    let Some(mut steps) = Steps::of(pattern) else { return false };
     let (mut groups, mut is_open) = (1, false);
     // The class of a run that the next literal must not be in.
     let mut run: Option<Class> = None;
@@ -94,7 +93,7 @@ pub(super) fn find(pattern: &[u8], subject: &[u8]) -> Option<Captures> {
     let mut spans = [(0, 0); GROUPS_MAX];
     let mut groups = 0;
     let mut at = 0;
-    let mut steps = Steps { rest: pattern.get(1..)? };
+    let mut steps = Steps::of(pattern)?;
     loop {
         let literal = steps.literal();
         if !literal.is_empty() {
@@ -103,9 +102,10 @@ pub(super) fn find(pattern: &[u8], subject: &[u8]) -> Option<Captures> {
             }
             at += literal.len();
         }
-        // The two groups that nearly all patterns are made of need no closer look.
+        // The groups that nearly all patterns are made of need no closer look.
         let (len, rest) = match steps.rest {
             [b'(', b'.', b'*', b')', rest @ ..] => (subject.len() - at, rest),
+            [b'(', b'.', b'+', b')', rest @ ..] if at < subject.len() => (subject.len() - at, rest),
             [b'(', b'[', b'^', b'/', b']', b'+', b')', rest @ ..] => {
                 match Class::Not(b'/').run(&subject[at..]) {
                     0 => return None,
@@ -154,12 +154,25 @@ pub(super) fn find(pattern: &[u8], subject: &[u8]) -> Option<Captures> {
     Some(Captures::of(&spans[..=groups]))
 }
 
-/// The steps of a pattern behind its `^`. `None` at the end, and at anything that is not understood.
+/// The steps of a pattern. `None` at the end, and at anything that is not understood.
 struct Steps<'p> {
     rest: &'p [u8],
 }
 
 impl<'p> Steps<'p> {
+    /// Those behind a `^`, or all of a pattern that matches at the start or nowhere: one that begins with a
+    /// run of any bytes.
+    #[inline]
+    fn of(pattern: &'p [u8]) -> Option<Steps<'p>> {
+        match pattern {
+            [b'^', rest @ ..] => Some(Steps { rest }),
+            rest @ ([b'.', b'*' | b'+', ..] | [b'(', b'.', b'*' | b'+', ..]) => {
+                Some(Steps { rest })
+            }
+            _ => None,
+        }
+    }
+
     /// Takes the bytes that stand for themselves.
     #[inline]
     fn literal(&mut self) -> &'p [u8] {
@@ -394,6 +407,9 @@ mod tests {
             "^/([^/]*)/b",
             r"^([\w.-]+)/",
             "^/a$",
+            "(.+)",
+            ".*",
+            "(.*)$",
         ] {
             assert!(is_walkable(pattern.as_bytes()), "{pattern}");
         }
@@ -415,6 +431,11 @@ mod tests {
             "^/a)",
             "^/(a",
             r"^\w+$",
+            ".",
+            ".*/",
+            "(.+?)",
+            "(.*)+",
+            "([^/]+)",
         ] {
             assert!(!is_walkable(pattern.as_bytes()), "{pattern}");
         }
@@ -431,9 +452,10 @@ mod tests {
                 "[ab/]*", "[\\w]+", "[a\\-]+", "[^\\d]*", ".*", "(", ")", "/?", "$", "a?", "]", "[]a]+", "?",
                 "+", "[0-9a-b-9]+", "[a-\\d]*", "{1}", "\\b", "|",
             ]), 0..7),
+            start in prop::sample::select(vec!["^", "^", "^", "", "(.*", "(.+)", ".+"]),
             subject in "[ab/.1-]{0,7}|[ab/\n\u{e4}]{0,4}",
         ) {
-            let pattern = format!("^{}", parts.concat());
+            let pattern = format!("{start}{}", parts.concat());
             if is_walkable(pattern.as_bytes()) {
                 let regex = Regex::new(pattern.as_bytes(), Case::Sensitive).expect(&pattern);
                 let expected = Matcher::new().find(&regex, subject.as_bytes()).expect("no limit");

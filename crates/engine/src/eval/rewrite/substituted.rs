@@ -290,12 +290,7 @@ fn split_query(hop: &mut Hop, flags: Flags) {
     if flags.has(Flags::QUERY_DISCARD) {
         hop.set_args(None);
     }
-    let split = if flags.has(Flags::QUERY_LAST) {
-        memchr::memrchr(b'?', &hop.filename)
-    } else {
-        memchr::memchr(b'?', &hop.filename)
-    };
-    let Some(at) = split else { return };
+    let Some(at) = query_start(&hop.filename, flags) else { return };
     let Hop { filename, args, has_args, .. } = hop;
     let query = &filename[at + 1..];
     if flags.has(Flags::QUERY_APPEND) {
@@ -316,21 +311,35 @@ fn split_query(hop: &mut Hop, flags: Flags) {
     }
 }
 
+/// The `?` before the query string of a rewritten string.
+pub(super) fn query_start(text: &[u8], flags: Flags) -> Option<usize> {
+    if flags.has(Flags::QUERY_LAST) {
+        memchr::memrchr(b'?', text)
+    } else {
+        memchr::memchr(b'?', text)
+    }
+}
+
 pub(super) fn has_blank_or_control(args: &[u8]) -> bool {
     args.iter().any(|&byte| byte <= b' ' || byte == 0x7f)
 }
 
 /// Whether the string is a URL to mod_rewrite: where its host begins, and whether it takes a query.
+#[inline]
 pub(in crate::eval) fn absolute(text: &[u8]) -> Option<(usize, bool)> {
-    if text.len() <= 5 || text[0] == b'/' {
-        return None;
-    }
     // Nearly all are one of these, written like this.
-    if text.starts_with(b"http://") {
-        return Some((b"http://".len(), true));
+    match text {
+        [b'/', ..] => None,
+        [b'h', b't', b't', b'p', b':', b'/', b'/', ..] => Some((b"http://".len(), true)),
+        [b'h', b't', b't', b'p', b's', b':', b'/', b'/', ..] => Some((b"https://".len(), true)),
+        _ => scheme_of(text),
     }
-    if text.starts_with(b"https://") {
-        return Some((b"https://".len(), true));
+}
+
+/// As [`absolute`], for any scheme in any case.
+fn scheme_of(text: &[u8]) -> Option<(usize, bool)> {
+    if text.len() <= 5 {
+        return None;
     }
     let schemes: &[(&[u8], bool)] = match text[0] | 0x20 {
         b'h' => &[(b"http://", true), (b"https://", true), (b"h2://", true), (b"h2c://", true)],
