@@ -37,6 +37,7 @@ mod serving;
 mod tls;
 mod values;
 mod version;
+mod wanted;
 
 use std::borrow::Cow;
 use std::collections::HashMap;

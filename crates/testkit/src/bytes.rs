@@ -2,6 +2,9 @@
 //!
 //! Request-targets and answers may hold bytes that are no UTF-8. Every other backslash stands for
 //! itself; a backslash that would read as such an escape is written `\x5c`.
+//!
+//! Configurations are text here, and files of old servers are often Latin-1: a byte of theirs that is no
+//! UTF-8 is one character of a private range of Unicode, and becomes that byte when the file is written.
 
 use std::fmt::Write;
 
@@ -44,9 +47,48 @@ fn escape(bytes: &[u8]) -> Option<u8> {
     u8::try_from(digit(*high)? * 16 + digit(*low)?).ok()
 }
 
+/// The character that stands for byte 0; those from 0x80 on are used.
+const STAND_INS: u32 = 0xf700;
+
+/// Turns the bytes of a file into text.
+pub fn text(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        let stand_ins = chunk.invalid().iter();
+        text.extend(stand_ins.filter_map(|&byte| char::from_u32(STAND_INS + u32::from(byte))));
+    }
+    text
+}
+
+/// Turns text, in UTF-8, into the bytes of a file.
+pub fn of_file(text: &[u8]) -> Vec<u8> {
+    let mut rest = text;
+    let mut bytes = Vec::with_capacity(rest.len());
+    while let Some(&first) = rest.first() {
+        // U+F780 to U+F7FF in UTF-8.
+        let (byte, len) = match rest {
+            [0xef, 0x9e, low, ..] => (*low, 3),
+            [0xef, 0x9f, low, ..] => (*low | 0x40, 3),
+            _ => (first, 1),
+        };
+        bytes.push(byte);
+        rest = &rest[len..];
+    }
+    bytes
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_of_any_bytes() {
+        for bytes in [&b"/caf\xe9\n"[..], "/caf\u{e9}".as_bytes(), b"\x80\xff", b"\xef\x9e"] {
+            assert_eq!(of_file(text(bytes).as_bytes()), bytes);
+        }
+        assert_eq!(text(b"\xe9"), "\u{f7e9}");
+    }
 
     #[test]
     fn reads_and_writes() {

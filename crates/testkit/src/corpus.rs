@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use fastrand::Rng;
 
 use crate::answer::Expected;
+use crate::bytes;
 use crate::case::{Ask, Case, Exchange, Scope};
 use crate::near::{self, Nearness, Rule};
 
@@ -202,11 +203,11 @@ fn place(context: &str) -> Place {
     }
 }
 
-/// Bytes that are no UTF-8 are replaced: cases are text.
+/// Bytes that are no UTF-8 stay what they are, by [`bytes::text`].
 fn read_text(file: &Path) -> Result<String, CorpusError> {
-    let bytes =
+    let content =
         std::fs::read(file).map_err(|error| CorpusError::Read { file: file.to_owned(), error })?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    Ok(bytes::text(&content))
 }
 
 fn with_final_newline(text: &str) -> String {

@@ -17,6 +17,7 @@ use std::collections::BTreeMap;
 use fastrand::Rng;
 
 use crate::answer::Expected;
+use crate::bytes;
 use crate::case::{Ask, Case, Exchange, Scope};
 use crate::near::{self, Nearness};
 
@@ -239,7 +240,7 @@ impl Maker {
     fn plain(&mut self) -> Ask {
         let path = self.path();
         let mut target = Vec::new();
-        for byte in path.bytes() {
+        for byte in bytes::of_file(path.as_bytes()) {
             match byte {
                 b' ' | b'%' | b'?' | b'#' => {
                     target.extend_from_slice(format!("%{byte:02x}").as_bytes());

@@ -5,6 +5,7 @@
 
 use fastrand::Rng;
 
+use crate::bytes;
 use crate::case::{Ask, HOST};
 use crate::sample::sample;
 
@@ -285,7 +286,7 @@ fn target(path: &[u8], query: Option<&[u8]>, rng: &mut Rng) -> Vec<u8> {
     let mut target = Vec::with_capacity(path.len() + 16);
     let eager = rng.u8(..) < 40;
     let upper = rng.bool();
-    for &byte in path {
+    for byte in bytes::of_file(path) {
         let must = matches!(byte, 0..=b' ' | 0x7f | b'%' | b'?' | b'#');
         let may = byte >= 0x80 || (eager && byte != b'/' && rng.u8(..) < 80);
         // An encoded slash is refused before any rule is asked, so it is rare.
@@ -300,7 +301,7 @@ fn target(path: &[u8], query: Option<&[u8]>, rng: &mut Rng) -> Vec<u8> {
     if let Some(query) = query {
         target.push(b'?');
         // A query string is sent as it is, but for what cannot stand in a request line.
-        for &byte in query {
+        for byte in bytes::of_file(query) {
             match byte {
                 0..=b' ' | 0x7f | b'#' => {
                     target.extend_from_slice(format!("%{byte:02x}").as_bytes())

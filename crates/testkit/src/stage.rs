@@ -10,6 +10,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
+use crate::bytes;
 use crate::case::{Case, HOST, Scope};
 use crate::directory::Directory;
 use crate::httpd::Program;
@@ -175,12 +176,13 @@ impl Plot {
             if let Some(parent) = full.parent() {
                 std::fs::create_dir_all(parent)?;
             }
-            std::fs::write(full, self.fill(content))?;
+            std::fs::write(full, bytes::of_file(self.fill(content).as_bytes()))?;
         }
         for (path, target) in &case.links {
             std::os::unix::fs::symlink(self.fill(target), self.root.join(path))?;
         }
-        std::fs::write(self.root.join("case.conf"), self.fill(&case.config))?;
+        let config = bytes::of_file(self.fill(&case.config).as_bytes());
+        std::fs::write(self.root.join("case.conf"), config)?;
         std::fs::write(self.root.join("site.conf"), self.site(case, &documents))
     }
 

@@ -12,21 +12,36 @@ use milepost_http::path::EncodedSlashes;
 use milepost_syntax::Words;
 
 use super::report::{Finding, show};
+use super::wanted::leading_number;
 use super::{Builder, Context, Directive};
 use crate::outside::FileKind;
 use crate::program::{Options, Override, Scope, ServerName, Trace};
 use crate::settings::{Listen, Settings};
 
 impl Builder<'_> {
+    /// Whether a word may name a variable; an error otherwise.
+    fn is_variable(&mut self, directive: &Directive<'_>, word: &milepost_syntax::Word<'_>) -> bool {
+        let is_right = !word.text.contains(&b':');
+        if !is_right {
+            let message = format!("{} has a colon, which no variable has", show(&word.text));
+            self.report_at(directive, word.at, word.len, Finding::error(message));
+        }
+        is_right
+    }
+
     pub(super) fn define(&mut self, directive: &Directive<'_>) {
-        if let Some(words) = self.words(directive, 1, 2, "Define NAME [value]") {
+        if let Some(words) = self.words(directive, 1, 2, "Define NAME [value]")
+            && self.is_variable(directive, &words[0])
+        {
             let value = words.get(1).map(|word| word.text.to_vec()).unwrap_or_default();
             self.names.defines.insert(words[0].text.to_vec(), value);
         }
     }
 
     pub(super) fn undefine(&mut self, directive: &Directive<'_>) {
-        if let Some(words) = self.words(directive, 1, 1, "UnDefine NAME") {
+        if let Some(words) = self.words(directive, 1, 1, "UnDefine NAME")
+            && self.is_variable(directive, &words[0])
+        {
             self.names.defines.remove(&*words[0].text);
         }
     }
@@ -285,11 +300,6 @@ impl Builder<'_> {
             return;
         }
         let words = directive.words();
-        if words.is_empty() {
-            let finding = Finding::error("`AccessFileName` needs a name")
-                .hint("write `AccessFileName .htaccess`");
-            return self.report(directive, finding);
-        }
         let names = words.iter().map(|word| self.word(directive, word)).collect();
         self.servers[context.server].server.access_names = names;
     }
@@ -531,12 +541,20 @@ impl Builder<'_> {
         context.scope.is_server()
     }
 
+    /// A number that is not negative, read as in C: of `8k` it is 8, and what is no number is 0.
     pub(super) fn number(
         &mut self,
-        _directive: &Directive<'_>,
+        directive: &Directive<'_>,
         word: &milepost_syntax::Word<'_>,
     ) -> Option<u32> {
-        std::str::from_utf8(&word.text).ok()?.parse().ok()
+        let number = u32::try_from(leading_number(&word.text)).ok();
+        if let Some(number) = number
+            && !word.text.iter().all(u8::is_ascii_digit)
+        {
+            let message = format!("{} is taken for {number}", show(&word.text));
+            self.report_at(directive, word.at, word.len, Finding::warning(message));
+        }
+        number
     }
 
     pub(super) fn one_number(&mut self, directive: &Directive<'_>) -> Option<u32> {

@@ -255,6 +255,12 @@ impl Builder<'_> {
         word: &Word<'_>,
     ) -> Option<Arc<LogFormat>> {
         match LogFormat::parse(&word.text) {
+            Ok(format) if format.has_tls() && !self.names.modules.has("mod_ssl.c") => {
+                let finding =
+                    Finding::error("`%x` and `%c` are items of mod_ssl, which is not loaded");
+                self.report_at(directive, word.at, word.len, finding);
+                None
+            }
             Ok(format) => Some(Arc::new(format)),
             Err(error) => {
                 let finding = Finding::error(error.to_string());

@@ -112,27 +112,39 @@ impl Builder<'_> {
                 "`RequestReadTimeout` counts in the main server only: which virtual host a request is \
                  for is known when its head has been read",
             );
-            return self.report(directive, finding);
+            self.report(directive, finding);
         }
+        let mut unused = (None, None, None);
+        let (head, content, handshake) = match context.server {
+            0 => (
+                &mut self.settings.head_timeout,
+                &mut self.settings.content_timeout,
+                &mut self.settings.tls.handshake_timeout,
+            ),
+            _ => (&mut unused.0, &mut unused.1, &mut unused.2),
+        };
+        let mut wrong = None;
         for word in Words::new(directive.args) {
             let text = String::from_utf8_lossy(&word.text).to_ascii_lowercase();
             let stage = text.split_once('=').and_then(|(stage, value)| {
                 let timeout = ReadTimeout::parse(value)?;
                 match stage {
-                    "header" => self.settings.head_timeout = timeout,
-                    "body" => self.settings.content_timeout = timeout,
-                    "handshake" => self.settings.tls.handshake_timeout = timeout,
+                    "header" => *head = timeout,
+                    "body" => *content = timeout,
+                    "handshake" => *handshake = timeout,
                     _ => return None,
                 }
                 Some(())
             });
             if stage.is_none() {
-                let finding = Finding::error(format!("{} is not a timeout", show(&word.text)))
-                    .hint(
-                        "write `header=20-40,MinRate=500 body=20,MinRate=500`, or 0 for no limit",
-                    );
-                self.report_at(directive, word.at, word.len, finding);
+                wrong = Some(word);
+                break;
             }
+        }
+        if let Some(word) = wrong {
+            let finding = Finding::error(format!("{} is not a timeout", show(&word.text)))
+                .hint("write `header=20-40,MinRate=500 body=20,MinRate=500`, or 0 for no limit");
+            self.report_at(directive, word.at, word.len, finding);
         }
     }
 }

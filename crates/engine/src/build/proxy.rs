@@ -6,6 +6,7 @@
 //! Source: httpd 2.4.71 `modules/proxy/mod_proxy.c`, `add_pass`, `add_pass_reverse`, `proxysection`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use milepost_pcre::Case;
 use milepost_syntax::{Word, Words};
@@ -227,6 +228,10 @@ impl Builder<'_> {
         if self.server_only(directive, context)
             && let Some(time) = self.one_duration(directive)
         {
+            if time < Duration::from_secs(1) {
+                let finding = Finding::error("`ProxyTimeout` is a second at least");
+                return self.report(directive, finding);
+            }
             self.servers[context.server].proxy.own.timeout = Some(time);
         }
     }

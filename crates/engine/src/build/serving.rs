@@ -110,7 +110,7 @@ impl Builder<'_> {
             b"default" => None,
             b"unlimited" => Some(RangeLimit::Unlimited),
             text => {
-                let number = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
+                let number = u32::try_from(leading_number(text)).ok();
                 let Some(number) = number.filter(|&number| number > 0) else {
                     let message = format!("{} is no number of ranges", show(&word.text));
                     let hint = "write a number above 0, `none`, `default` or `unlimited`";

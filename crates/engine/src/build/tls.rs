@@ -168,15 +168,23 @@ impl Builder<'_> {
         context: &mut Context<'_>,
     ) {
         match lower {
-            b"sslrequiressl" => return self.ssl_require_ssl(directive, context),
+            b"sslrequiressl" => return self.ssl_require_ssl(context),
             b"sslrequire" => return self.ssl_require(directive, context),
             b"ssloptions" => return self.ssl_options(directive, context),
             b"sslusername" => {
+                if self.words(directive, 1, 1, "SSLUserName variable").is_none() {
+                    return;
+                }
                 let finding = Finding::warning("no user is taken from a certificate here")
                     .hint("`Require expr \"%{SSL_CLIENT_S_DN_CN} == 'name'\"` lets one client in");
                 return self.report(directive, finding);
             }
             b"sslverifydepth" | b"sslciphersuite" if !context.scope.is_server() => {
+                let most = if lower == b"sslciphersuite" { 2 } else { 1 };
+                let name = String::from_utf8_lossy(directive.name).into_owned();
+                if self.words(directive, 1, most, &format!("{name} value")).is_none() {
+                    return;
+                }
                 return self.handshake_is_over(directive, Finding::warning);
             }
             b"sslverifyclient" if !context.scope.is_server() => {
@@ -282,8 +290,9 @@ impl Builder<'_> {
             }
             b"sslsessioncache" => self.ssl_session_cache(directive, context),
             b"sslsessioncachetimeout" => {
-                if self.main_only(directive, context)
-                    && let Some(seconds) = self.one_number(directive)
+                // A virtual host may say it, and sessions are kept for all of them.
+                if let Some(seconds) = self.one_number(directive)
+                    && server == 0
                 {
                     self.settings.tls.session_timeout =
                         std::time::Duration::from_secs(seconds.into());
@@ -291,7 +300,14 @@ impl Builder<'_> {
             }
             b"sslvhostsnipolicy" => self.ssl_sni_policy(directive, context),
             // What can be switched off is off.
-            b"sslcompression" | b"sslinsecurerenegotiation" => {
+            b"sslcompression" => {
+                if self.flag(directive) == Some(true) {
+                    let finding = Finding::error("there is no compression in TLS any more")
+                        .hint("`SSLCompression off`");
+                    self.report(directive, finding);
+                }
+            }
+            b"sslinsecurerenegotiation" => {
                 if self.flag(directive) == Some(true) {
                     let message = format!("{} stays off: it is not safe", show(directive.name));
                     self.report(directive, Finding::warning(message));
@@ -348,8 +364,8 @@ impl Builder<'_> {
     fn ssl_versions(&mut self, directive: &Directive<'_>) -> Option<TlsVersions> {
         let words = directive.words();
         if words.is_empty() {
-            let message = format!("{} needs a version", show(directive.name));
-            let finding = Finding::error(message).hint("write `-all +TLSv1.2 +TLSv1.3`");
+            let message = format!("{} names no version, and changes nothing", show(directive.name));
+            let finding = Finding::warning(message).hint("write `-all +TLSv1.2 +TLSv1.3`");
             self.report(directive, finding);
             return None;
         }
@@ -364,6 +380,7 @@ impl Builder<'_> {
                 "all" => TlsVersions { v12: true, v13: true },
                 "tlsv1.2" => TlsVersions { v12: true, v13: false },
                 "tlsv1.3" => TlsVersions { v12: false, v13: true },
+                "sslv2" if sign == Some(b'-') => continue,
                 "sslv3" | "tlsv1" | "tlsv1.1" => {
                     if sign != Some(b'-') {
                         let message = format!("{} is not offered: it is broken", show(&word.text));

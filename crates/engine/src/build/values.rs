@@ -27,11 +27,6 @@ impl Builder<'_> {
                     (word.at, word.len, Finding::error(message).hint("write digits alone"))
                 })
             }
-            b"limitxmlrequestbody" => {
-                words.first().filter(|word| word.text.starts_with(b"-")).map(|word| {
-                    (word.at, word.len, Finding::error("a number of bytes is not negative"))
-                })
-            }
             b"enablemmap" | b"enablesendfile" => one_of(&["On", "Off"]),
             b"serversignature" => one_of(&["On", "Off", "EMail"]),
             b"servertokens" => {
@@ -60,10 +55,16 @@ impl Builder<'_> {
                     let finding = Finding::error("a comma is missing after the text for the icon");
                     (word.at, word.len, finding.hint("write `(TXT,/icons/text.gif)`"))
                 }),
-            b"authbasicprovider" | b"authdigestprovider" => {
+            b"authbasicprovider" | b"authdigestprovider" | b"authformprovider" => {
                 words.iter().find_map(|word| self.wrong_provider(word))
             }
-            _ => None,
+            b"addoutputfilterbytype" => words.first().and_then(|word| self.wrong_filter(word)),
+            b"filterprovider" => words.get(1).and_then(|word| self.wrong_filter(word)),
+            b"allowmethods" => match words.is_empty() {
+                true => Some((0, 0, Finding::error("`AllowMethods` needs a method"))),
+                false => words.iter().find_map(wrong_method),
+            },
+            lower => self.unwanted(lower, &words),
         };
         let is_gone = matches!(lower, b"fancyindexing" | b"ssllog" | b"sslloglevel" | b"port");
         if is_gone {
@@ -74,6 +75,35 @@ impl Builder<'_> {
         let Some((at, len, finding)) = wrong else { return true };
         self.report_at(directive, at, len, finding);
         false
+    }
+
+    /// A filter for content whose module is not loaded, or that nobody has heard of.
+    ///
+    /// Source: `modules/filters/mod_filter.c`, `add_filter`, `filter_bytype1`.
+    fn wrong_filter(&self, word: &Word<'_>) -> Option<Wrong> {
+        const FILTERS: &[(&str, &str)] = &[
+            ("deflate", "mod_deflate.c"),
+            ("inflate", "mod_deflate.c"),
+            ("brotli_compress", "mod_brotli.c"),
+            ("includes", "mod_include.c"),
+            ("substitute", "mod_substitute.c"),
+            ("sed", "mod_sed.c"),
+            ("rate_limit", "mod_ratelimit.c"),
+            ("buffer", "mod_buffer.c"),
+            ("proxy-html", "mod_proxy_html.c"),
+            ("xml2enc", "mod_xml2enc.c"),
+        ];
+        let modules = &self.names.modules;
+        let defines = self.noted.iter().any(|noted| noted == b"extfilterdefine");
+        let may_be_other = defines || !modules.are_named();
+        let is_there = |name: &[u8]| {
+            let found =
+                FILTERS.iter().find(|(known, _)| name.eq_ignore_ascii_case(known.as_bytes()));
+            found.map_or(may_be_other, |(_, module)| modules.has(module))
+        };
+        let missing = word.text.split(|byte| *byte == b';').find(|name| !is_there(name))?;
+        let message = format!("no module that is loaded has the filter {}", show(missing));
+        Some((word.at, word.len, Finding::error(message)))
     }
 
     /// A provider of passwords whose module is not loaded, or that nobody has heard of.
@@ -98,6 +128,45 @@ impl Builder<'_> {
         let message = format!("{} is no provider of passwords", show(&word.text));
         Some((word.at, word.len, Finding::error(message)))
     }
+}
+
+/// `GET`, `+POST`, `-PUT`, `reset`.
+///
+/// Source: `modules/aaa/mod_allowmethods.c`, `am_allowmethods`.
+fn wrong_method(word: &Word<'_>) -> Option<Wrong> {
+    const METHODS: &[&[u8]] = &[
+        b"GET",
+        b"HEAD",
+        b"POST",
+        b"PUT",
+        b"DELETE",
+        b"CONNECT",
+        b"OPTIONS",
+        b"TRACE",
+        b"PATCH",
+        b"PROPFIND",
+        b"PROPPATCH",
+        b"MKCOL",
+        b"COPY",
+        b"MOVE",
+        b"LOCK",
+        b"UNLOCK",
+        b"VERSION-CONTROL",
+        b"CHECKOUT",
+        b"UNCHECKOUT",
+        b"CHECKIN",
+        b"UPDATE",
+        b"LABEL",
+        b"REPORT",
+        b"MKWORKSPACE",
+        b"MKACTIVITY",
+        b"BASELINE-CONTROL",
+        b"MERGE",
+    ];
+    let name = word.text.strip_prefix(b"+").or(word.text.strip_prefix(b"-")).unwrap_or(&word.text);
+    let is_known = METHODS.contains(&name) || word.text.eq_ignore_ascii_case(b"reset");
+    let message = || format!("{} is no method", show(&word.text));
+    (!is_known).then(|| (word.at, word.len, Finding::error(message())))
 }
 
 /// Where the wrong word is, how long it is, and what is wrong with it.

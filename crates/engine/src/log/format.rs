@@ -151,6 +151,11 @@ impl LogFormat {
         LogFormat { items: items.into() }
     }
 
+    /// Whether an item is one of mod_ssl.
+    pub(crate) fn has_tls(&self) -> bool {
+        self.items.iter().any(|item| matches!(item.what, LogWhat::Tls(_)))
+    }
+
     /// Takes a format apart.
     pub(crate) fn parse(text: &[u8]) -> Result<LogFormat, FormatError> {
         let mut items = Vec::new();
@@ -231,9 +236,9 @@ fn item(mut text: &[u8]) -> Result<(LogItem, &[u8]), FormatError> {
                 continue;
             }
             b'^' => {
-                // `^ti`, `^to`: trailers, which nobody keeps.
+                // `^ti`, `^to`: trailers, which nobody keeps; `^FB`: the time of the first byte.
                 let name = text.get(..3).ok_or(FormatError::Unfinished)?;
-                if !matches!(name, b"^ti" | b"^to") {
+                if !matches!(name, b"^ti" | b"^to" | b"^FB") {
                     return Err(FormatError::Unknown(String::from_utf8_lossy(name).into_owned()));
                 }
                 return Ok((LogItem { what: LogWhat::Nothing, statuses: None }, &text[3..]));
@@ -299,8 +304,8 @@ fn what(letter: u8, argument: Option<&[u8]>) -> Result<LogWhat, FormatError> {
         b't' => LogWhat::Time(time(argument)),
         b'U' => LogWhat::Path,
         b'v' => LogWhat::ServerName,
-        b'x' => LogWhat::Tls(lossy(name()?).into()),
-        b'c' => match name()? {
+        b'x' => LogWhat::Tls(lossy(argument.unwrap_or_default()).into()),
+        b'c' => match argument.unwrap_or_default() {
             b"version" => LogWhat::Tls("SSL_PROTOCOL".into()),
             b"cipher" => LogWhat::Tls("SSL_CIPHER".into()),
             b"subjectdn" | b"clientcert" => LogWhat::Tls("SSL_CLIENT_S_DN".into()),

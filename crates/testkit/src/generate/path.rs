@@ -3,7 +3,7 @@
 use super::Maker;
 
 /// Short, overlapping, with what tends to go wrong: case, dots, blanks, bytes beyond ASCII.
-const SEGMENTS: [&str; 18] = [
+const SEGMENTS: [&str; 19] = [
     "a",
     "a",
     "b",
@@ -19,6 +19,8 @@ const SEGMENTS: [&str; 18] = [
     "42",
     "a b",
     "é",
+    // In Latin-1.
+    "\u{f7e9}",
     "a.b",
     "a-b",
     "b%",

@@ -13,10 +13,9 @@ use crate::expr::{Condition, Dialect};
 
 impl Builder<'_> {
     /// `SSLRequireSSL`
-    pub(super) fn ssl_require_ssl(&mut self, directive: &Directive<'_>, context: &mut Context<'_>) {
-        if self.words(directive, 0, 0, "SSLRequireSSL").is_some() {
-            context.dir.config.access.tls.required = true;
-        }
+    pub(super) fn ssl_require_ssl(&mut self, context: &mut Context<'_>) {
+        // httpd does not look at what follows; `SSLRequireSSL Off` requires TLS as well.
+        context.dir.config.access.tls.required = true;
     }
 
     /// `SSLRequire expression`: the whole line.
