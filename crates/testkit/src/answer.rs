@@ -18,6 +18,9 @@ pub struct Answer {
     pub served: Option<String>,
     /// All other fields that the answer has.
     pub fields: Vec<(String, Vec<u8>)>,
+    /// Whether httpd answers this from memory that it has given back: the redirect that a subrequest for
+    /// `FallbackResource` ended in, whose fields `fixup_dflt` of mod_dir destroys before they are sent.
+    pub is_undefined: bool,
 }
 
 /// What a case expects; `fields` holds only those that the case looks at, and an empty value

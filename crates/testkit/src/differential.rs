@@ -155,13 +155,8 @@ pub fn differences(
                 let (kind, got) = if !same(scanned, indexed) {
                     (Kind::Index, indexed)
                 } else if !agrees {
-                    let redirected =
-                        scanned.as_ref().is_ok_and(|scanned| scanned.status / 100 == 3);
-                    let kind = if redirected && has_fallback(case) {
-                        Kind::Undefined
-                    } else {
-                        Kind::Answer
-                    };
+                    let is_undefined = scanned.as_ref().is_ok_and(|scanned| scanned.is_undefined);
+                    let kind = if is_undefined { Kind::Undefined } else { Kind::Answer };
                     (kind, scanned)
                 } else {
                     return None;
@@ -181,12 +176,6 @@ fn names_line_of(said: &str, httpd: &str, config: &str) -> bool {
     let lines: Vec<&str> = config.lines().take(last).collect();
     let joined = lines.iter().rev().skip(1).take_while(|line| line.ends_with('\\')).count();
     (last - joined.min(last)..=last).any(|number| said.contains(&format!("line {number}: ")))
-}
-
-/// Whether there is a `FallbackResource` in the case.
-fn has_fallback(case: &Case) -> bool {
-    let has = |text: &String| text.to_ascii_lowercase().contains("fallbackresource");
-    has(&case.config) || case.files.values().any(has)
 }
 
 fn same(one: &Result<Answer, String>, other: &Result<Answer, String>) -> bool {
@@ -259,9 +248,10 @@ mod tests {
         check_with("A\nB \\\nb\n", &at(3), &at(2), None);
         check_with("A\nB \\\nb\n", &at(3), &at(1), Some(Kind::Line));
         check_with("A \\\na\nb\n", &at(3), &at(2), Some(Kind::Line));
-        let fallback = "FallbackResource /x\n";
-        check_with(fallback, &answered(500), &answered(302), Some(Kind::Undefined));
-        check_with(fallback, &answered(500), &answered(200), Some(Kind::Answer));
+        let undefined = Answer { status: 302, is_undefined: true, ..Answer::default() };
+        let undefined = Verdict::Answers(vec![Ok(undefined)]);
+        check_with("", &answered(500), &undefined, Some(Kind::Undefined));
+        check_with("", &answered(500), &answered(302), Some(Kind::Answer));
     }
 
     #[track_caller]

@@ -165,6 +165,7 @@ fn answer(response: &Response, case: &Case, plot: &Plot) -> Answer {
         location: response.value("Location").map(|location| plot.blank(location)),
         served: served(&response.content, case, plot),
         fields: others.map(|(name, value)| (name.clone(), plot.blank(value))).collect(),
+        is_undefined: false,
     }
 }
 

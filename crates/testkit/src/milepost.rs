@@ -10,7 +10,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use milepost_engine::{
-    Decision, LoadOptions, Lookup, Outcome, Request, Scheme, Scratch, Severity, Site, Version,
+    Decision, Event, LoadOptions, Lookup, Outcome, Request, Scheme, Scratch, Severity, Site, Step,
+    Version,
 };
 use milepost_server::Helpers;
 
@@ -136,7 +137,42 @@ fn decide(
         local,
         remote: REMOTE,
     };
-    Ok(answer(&site.decide(&request, world, scratch), ask, case, plot))
+    let answer = answer(&site.decide(&request, world, scratch), ask, case, plot);
+    let may_be_undefined = answer.status / 100 == 3 && has_fallback(case);
+    if !may_be_undefined {
+        return Ok(answer);
+    }
+    scratch.start_trace();
+    site.decide(&request, world, scratch);
+    let is_undefined = ends_in_fallback(&scratch.take_trace(), case, plot);
+    Ok(Answer { is_undefined, ..answer })
+}
+
+/// Whether there is a `FallbackResource` in the case.
+fn has_fallback(case: &Case) -> bool {
+    fallbacks(case).next().is_some()
+}
+
+/// What the lines with `FallbackResource` name.
+fn fallbacks(case: &Case) -> impl Iterator<Item = &str> {
+    let texts = case.files.values().chain([&case.config]);
+    texts.flat_map(|text| text.lines()).filter_map(|line| {
+        let mut words = line.split_whitespace();
+        let is_fallback = words.next()?.eq_ignore_ascii_case("FallbackResource");
+        if is_fallback { words.next() } else { None }
+    })
+}
+
+/// Whether the last that happened was in a subrequest for a fallback.
+fn ends_in_fallback(steps: &[Step], case: &Case, plot: &Plot) -> bool {
+    let last = steps.iter().rev().find_map(|step| match &step.event {
+        Event::Subrequest { target } => Some((step.depth, target)),
+        _ => None,
+    });
+    let (Some((depth, target)), Some(step)) = (last, steps.last()) else { return false };
+    let path = target.split(|&byte| byte == b'?').next().unwrap_or_default();
+    let named = || fallbacks(case).any(|name| plot.fill(name).as_bytes() == path);
+    step.depth > depth && named()
 }
 
 fn answer(decision: &Decision<'_>, ask: &Ask, case: &Case, plot: &Plot) -> Answer {
