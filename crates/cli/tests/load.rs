@@ -216,7 +216,7 @@ fn what_cannot_be_done_is_one_line_and_exits_with_2() {
     refuse(&[&url, "-d", "soon"], "a duration is a positive number");
     refuse(&[&url, "--rate", "0"], "the rate must be a positive number");
     refuse(&[&url, "--rate", "-5"], "the rate must be a positive number");
-    refuse(&[&url, "-n", "0"], "'0' for '--requests <N>'");
+    refuse(&[&url, "-n", "0"], "'0' for '--requests <N>': a whole number of 1 or more is needed");
     let latin = file("latin.urls", "");
     std::fs::write(&latin, b"# caf\xe9\n").unwrap();
     let latin = latin.to_str().unwrap();

@@ -85,7 +85,8 @@ pub(crate) struct Args {
     connections: usize,
 
     /// End after exactly N requests
-    #[arg(short = 'n', long, value_name = "N", conflicts_with = "duration")]
+    #[arg(short = 'n', long, value_name = "N", value_parser = plan::count)]
+    #[arg(conflicts_with = "duration")]
     requests: Option<NonZeroU64>,
 
     /// End after this time [default: 10s]
@@ -136,7 +137,8 @@ pub(crate) struct Args {
     no_keep_alive: bool,
 
     /// Use a new connection after N requests
-    #[arg(long, value_name = "N", conflicts_with_all = ["no_keep_alive", "http2", "pipeline"])]
+    #[arg(long, value_name = "N", value_parser = plan::count)]
+    #[arg(conflicts_with_all = ["no_keep_alive", "http2", "pipeline"])]
     requests_per_connection: Option<NonZeroU64>,
 
     /// Closed loop in which each connection pauses before its next request, at random up to this time

@@ -1,6 +1,7 @@
 //! Makes a plan of what was typed: reads the URL or the list, looks up addresses, fills in defaults.
 
 use std::io::Read;
+use std::num::NonZeroU64;
 use std::path::Path;
 use std::time::Duration;
 
@@ -112,6 +113,11 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
             Err("a duration is a positive number with ms, s, m or h, of a year at most".to_owned())
         }
     }
+}
+
+/// Reads how many of something there are.
+pub(super) fn count(text: &str) -> Result<NonZeroU64, String> {
+    text.parse().map_err(|_| "a whole number of 1 or more is needed".to_owned())
 }
 
 /// Reads a warm-up: a number of requests, or a duration with its unit.
