@@ -1,9 +1,14 @@
 //! Loads the real configurations of a folder into httpd and milepost and compares their answers.
 //!
-//! `corpus DIR [--seed S] [--show N] [--shrink N] [--only PART]` prints the differences by file and
+//! `corpus DIR [--seed S] [--show N] [--shrink N] [--only PART] [--mend N]` prints the differences by file and
 //! a total. Exit 0: none, 1: some, 2: could not run.
+//!
+//! With `--mend` a file is compared as it is, and again with its directories, logs and ports moved to this
+//! machine; up to N lines of it that httpd does not accept are taken out one after the other, and what is left
+//! is compared each time: so the rules behind a missing module or certificate are asked too.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for people")]
 
+use std::collections::BTreeSet;
 use std::error::Error;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -21,6 +26,7 @@ struct Options {
     show: usize,
     shrink: usize,
     only: Option<String>,
+    mend: usize,
 }
 
 fn main() -> ExitCode {
@@ -35,7 +41,8 @@ fn main() -> ExitCode {
 }
 
 fn options() -> Result<Options, Box<dyn Error>> {
-    let mut options = Options { folder: PathBuf::new(), seed: 1, show: 3, shrink: 0, only: None };
+    let mut options =
+        Options { folder: PathBuf::new(), seed: 1, show: 3, shrink: 0, only: None, mend: 0 };
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         let mut value = || arguments.next().ok_or_else(|| format!("{argument} needs a value"));
@@ -43,6 +50,7 @@ fn options() -> Result<Options, Box<dyn Error>> {
             "--seed" => options.seed = value()?.parse()?,
             "--show" => options.show = value()?.parse()?,
             "--shrink" => options.shrink = value()?.parse()?,
+            "--mend" => options.mend = value()?.parse()?,
             "--only" => options.only = Some(value()?),
             _ => options.folder = PathBuf::from(argument),
         }
@@ -62,13 +70,21 @@ fn run(options: &Options) -> Result<usize, Box<dyn Error>> {
     let index = Milepost::new(Lookup::Index, program);
     let known = KnownDifferences::read(&spec::directory())?;
     let contest = Contest { judge: &judge, scan: &scan, index: &index, known: &known };
-    let mut cases = corpus::read(&options.folder, options.seed)?;
+    let mut texts = corpus::read(&options.folder)?;
     if let Some(part) = &options.only {
-        cases.retain(|case| case.name.contains(part));
+        texts.retain(|text| text.name.contains(part));
+    }
+    let mut waiting: Vec<(Case, usize)> = Vec::new();
+    for text in texts.iter().rev() {
+        if options.mend > 0 {
+            waiting.extend(text.moved(options.seed).map(|case| (case, options.mend)));
+        }
+        waiting.push((text.case(options.seed), options.mend));
     }
     let (mut files, mut requests, mut wrong) = (0, 0, 0);
     let (mut shrunk, mut unjudged) = (0, 0);
-    for case in &cases {
+    while let Some((case, mends)) = waiting.pop() {
+        let case = &case;
         let one: [&Case; 1] = [case];
         let [judged, scanned, indexed] = [&judge as &dyn Engine, &scan, &index]
             .map(|engine| engine.run(&one).map(|mut verdicts| verdicts.remove(0)));
@@ -97,8 +113,15 @@ fn run(options: &Options) -> Result<usize, Box<dyn Error>> {
         requests += asked;
         wrong += found.iter().filter(|difference| difference.request.is_some()).count();
         let note = note(&judged);
+        let reports = index.take_reports();
+        let mended = fault(&judged, &note, &reports).filter(|_| mends > 0);
+        let mended = mended.and_then(|fault| corpus::without_line(case, &fault));
+        let goes_on = mended.is_some();
+        waiting.extend(mended.map(|case| (case, mends - 1)));
+        if found.is_empty() && goes_on {
+            continue;
+        }
         if found.is_empty() {
-            index.take_reports();
             println!("ok     {asked:>6} requests  {}{note}", case.name);
             continue;
         }
@@ -110,7 +133,7 @@ fn run(options: &Options) -> Result<usize, Box<dyn Error>> {
             println!("      httpd    {}", difference.expected);
             println!("      milepost {}", difference.got);
         }
-        for report in index.take_reports().into_iter().take(options.show) {
+        for report in reports.iter().take(options.show) {
             println!("    milepost finds in .htaccess: {report}");
         }
         if shrunk < options.shrink {
@@ -125,10 +148,22 @@ fn run(options: &Options) -> Result<usize, Box<dyn Error>> {
     }
     println!(
         "{} files, {files} differ, {unjudged} not judged; {requests} requests, {wrong} differ; {:.1} s",
-        cases.len(),
+        texts.len(),
         started.elapsed().as_secs_f64()
     );
     Ok(files)
+}
+
+/// The line that keeps a configuration, or most answers of its `.htaccess`, from anything but an error.
+fn fault(judged: &Verdict, note: &str, reports: &BTreeSet<String>) -> Option<String> {
+    if let Verdict::Refused(message) = judged {
+        return Some(message.clone());
+    }
+    let number = |report: &&String| -> Option<usize> {
+        report.strip_prefix("line ")?.split_once(':')?.0.parse().ok()
+    };
+    let first = reports.iter().min_by_key(|report| number(report).unwrap_or(usize::MAX));
+    first.filter(|_| !note.is_empty()).cloned()
 }
 
 /// Says when a file proves little, because httpd itself does not get along with it.

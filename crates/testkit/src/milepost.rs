@@ -10,8 +10,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use milepost_engine::{
-    Decision, Event, LoadOptions, Lookup, Outcome, Request, Scheme, Scratch, Severity, Site, Step,
-    Version,
+    Decision, Event, LoadOptions, Lookup, Outcome, Proxied, ProxyTo, Request, Scheme, Scratch,
+    Severity, Site, Step, Version,
 };
 use milepost_server::Helpers;
 
@@ -189,8 +189,11 @@ fn answer(decision: &Decision<'_>, ask: &Ask, case: &Case, plot: &Plot) -> Answe
             Answer { status, location: Some(plot.blank(location.trim_ascii())), ..answer }
         }
         Outcome::Status(status) | Outcome::Text { status, .. } => Answer { status, ..answer },
-        // The servers behind the ones of the cases are never there: that is what httpd answers then.
-        Outcome::Proxy(_) => Answer { status: 503, ..answer },
+        // The servers behind the ones of the cases are never there, and nobody knows the address of a name.
+        Outcome::Proxy(proxied) => {
+            let status = if has_address(&proxied) { 503 } else { 500 };
+            Answer { status, ..answer }
+        }
         Outcome::Passed(status) => Answer { status, ..answer },
         Outcome::File { path, status, .. } => {
             let content = std::str::from_utf8(path).map(|path| std::fs::read(Path::new(path)));
@@ -201,6 +204,22 @@ fn answer(decision: &Decision<'_>, ask: &Ask, case: &Case, plot: &Plot) -> Answe
             Answer { status, served: served(&content, case, plot), ..answer }
         }
     }
+}
+
+/// Whether the server that a request is passed to has an address without a look-up.
+fn has_address(proxied: &Proxied<'_>) -> bool {
+    if matches!(proxied.to, ProxyTo::Balancer(_)) || proxied.url.starts_with(b"unix:") {
+        return true;
+    }
+    let url = String::from_utf8_lossy(proxied.url);
+    let (_, rest) = url.split_once("://").unwrap_or_default();
+    let authority = rest.split('/').next().unwrap_or_default();
+    let (_, host) = authority.rsplit_once('@').unwrap_or(("", authority));
+    let host = match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    host == "localhost" || host.parse::<IpAddr>().is_ok()
 }
 
 /// The field lines of a request, as the engine asks for them.

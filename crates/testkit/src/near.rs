@@ -3,11 +3,15 @@
 //! The rules are read off the text by a reader of its own, simpler than Apache's: it only has to
 //! find what would be good to ask for.
 
+mod around;
+
 use fastrand::Rng;
 
 use crate::bytes;
 use crate::case::{Ask, HOST};
 use crate::sample::sample;
+
+pub use around::{Condition, around, meet};
 
 /// What a rule looks for in a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,7 +58,8 @@ pub fn rules(text: &str, directory: &str, per_directory: bool) -> Vec<Rule> {
                 let pattern = pattern.strip_prefix('!').unwrap_or(pattern).to_owned();
                 if per_directory { Subject::Relative(pattern) } else { Subject::Whole(pattern) }
             }),
-            "redirect" | "redirectpermanent" | "redirecttemp" | "alias" => {
+            "redirect" | "redirectpermanent" | "redirecttemp" | "alias" | "scriptalias"
+            | "proxypass" => {
                 let path = arguments.iter().find(|word| word.starts_with('/'));
                 path.cloned().map(Subject::Path)
             }
@@ -62,7 +67,8 @@ pub fn rules(text: &str, directory: &str, per_directory: bool) -> Vec<Rule> {
                 let url = arguments.iter().position(|word| word.contains(['/', '^', '.']));
                 url.map(|at| Subject::Whole(arguments[at].clone()))
             }
-            "aliasmatch" => last(2).map(Subject::Whole),
+            "aliasmatch" | "scriptaliasmatch" => last(2).map(Subject::Whole),
+            "proxypassmatch" => arguments.first().cloned().map(Subject::Whole),
             "<location" => match arguments {
                 [tilde, pattern, ..] if tilde == "~" => {
                     Some(Subject::Whole(pattern.trim_end_matches('>').to_owned()))
@@ -208,12 +214,28 @@ fn condition(
         }
         "%{QUERY_STRING}" => *query = Some(wanted),
         "%{REQUEST_URI}" if rng.u8(..) < 160 && wanted.first() == Some(&b'/') => *path = wanted,
+        // What a name ends in, most of the time.
+        "%{REQUEST_URI}" | "%{REQUEST_FILENAME}" if rng.u8(..) < 80 && !wanted.is_empty() => {
+            path.extend_from_slice(&wanted);
+        }
+        // `old.test/page` is asked for as the page of that host.
+        "%{HTTP_HOST}%{REQUEST_URI}" | "%{HTTP_HOST}/$1" | "%{HTTP_HOST}$1" => {
+            let slash = visible.iter().position(|&byte| byte == b'/').unwrap_or(visible.len());
+            if slash < visible.len() {
+                *path = visible[slash..].to_vec();
+            }
+            if slash > 0 {
+                set("Host", visible[..slash].to_vec());
+            }
+        }
         "%{HTTP_USER_AGENT}" => set("User-Agent", visible),
         "%{HTTP_REFERER}" => set("Referer", visible),
         "%{HTTP_COOKIE}" => set("Cookie", visible),
         "%{HTTP_ACCEPT}" => set("Accept", visible),
+        "%{HTTP_FORWARDED}" => set("Forwarded", visible),
         "%{REQUEST_METHOD}" => {
-            const METHODS: [&str; 6] = ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"];
+            const METHODS: [&str; 9] =
+                ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "TRACE", "TRACK", "PROPFIND"];
             if let Some(method) = METHODS.iter().find(|method| method.as_bytes() == wanted) {
                 ask.method = (*method).to_owned();
             }
@@ -230,7 +252,10 @@ fn condition(
         _ => {
             let field = test.strip_prefix("%{HTTP:").and_then(|rest| rest.strip_suffix('}'));
             let token = |name: &&str| name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
-            if let Some(name) = field.filter(token).filter(|name| *name != "HOST") {
+            // A request here has no content, and must not promise any.
+            let framing =
+                |name: &str| matches!(name, "HOST" | "TRANSFER-ENCODING" | "CONTENT-LENGTH");
+            if let Some(name) = field.filter(token).filter(|name| !framing(name)) {
                 set(name, visible);
             }
         }
@@ -314,7 +339,7 @@ fn target(path: &[u8], query: Option<&[u8]>, rng: &mut Rng) -> Vec<u8> {
 }
 
 /// Joins continued lines and drops comments.
-fn logical_lines(text: &str) -> Vec<String> {
+pub(crate) fn logical_lines(text: &str) -> Vec<String> {
     let mut lines = Vec::new();
     let mut joined = String::new();
     for line in text.lines() {

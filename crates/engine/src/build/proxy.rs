@@ -314,7 +314,8 @@ impl Builder<'_> {
         self.has_proxy = true;
         let words = directive.words();
         let mut rest = words.as_slice();
-        let tilde = words.first().is_some_and(|word| &*word.text == b"~");
+        // `<ProxyMatch>` takes it for its pattern.
+        let tilde = !is_match && words.first().is_some_and(|word| &*word.text == b"~");
         if tilde {
             rest = &rest[1..];
         }
@@ -325,6 +326,10 @@ impl Builder<'_> {
         let text = self.word(directive, word);
         let directory = Arc::from(&*word.text);
         if is_match || tilde {
+            if let Some(more) = rest.first().filter(|_| is_match) {
+                let finding = Finding::error("`<ProxyMatch>` needs one pattern");
+                self.report_at(directive, more.at, more.len, finding);
+            }
             let matcher = self.pattern_matcher(directive, word, text)?;
             return Some(Named { matcher, directory, text });
         }

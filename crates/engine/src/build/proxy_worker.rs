@@ -53,23 +53,24 @@ impl Builder<'_> {
         }
         let end = memchr::memchr(b':', rest).unwrap_or(rest.len());
         let scheme = String::from_utf8_lossy(&rest[..end]).to_ascii_lowercase();
-        let finding = match scheme.as_str() {
-            "fcgi" | "ajp" | "uwsgi" | "scgi" | "h2" | "h2c" | "ftp" | "fd" => {
-                let message = format!(
-                    "backends of the protocol `{scheme}` are not supported: requests get a 503"
-                );
-                let finding = Finding::warning(message).hint(
-                    "have the backend speak HTTP/1.1: `http://` or `unix:/path|http://localhost/`",
-                );
-                self.report_at(directive, word.at, word.len, finding);
-                self.has_proxy = true;
-                return Some(Kind::Unspoken);
-            }
-            _ => Finding::error(format!("{} is no URL of a backend", show(&word.text)))
-                .hint("write `http://host:port/path`"),
-        };
+        let host = rest[end..].strip_prefix(b"://").unwrap_or_default();
+        let has_host = host.first().is_some_and(|first| !b"/:".contains(first));
+        if scheme.is_empty() || !has_host {
+            let finding = Finding::error(format!("{} is no URL of a backend", show(&word.text)))
+                .hint("write `http://host:port/path`");
+            self.report_at(directive, word.at, word.len, finding);
+            return None;
+        }
+        let is_known = ["fcgi", "ajp", "uwsgi", "scgi", "h2", "h2c", "ftp", "fd"];
+        let status = if is_known.contains(&scheme.as_str()) { 503 } else { 500 };
+        let message = format!(
+            "backends of the protocol `{scheme}` are not supported: requests get a {status}"
+        );
+        let finding = Finding::warning(message)
+            .hint("have the backend speak HTTP/1.1: `http://` or `unix:/path|http://localhost/`");
         self.report_at(directive, word.at, word.len, finding);
-        None
+        self.has_proxy = true;
+        Some(Kind::Unspoken)
     }
 
     /// The backend or balancer that a URL names, made if it is new, with its parameters set.

@@ -159,16 +159,19 @@ impl Builder<'_> {
     fn matcher(&mut self, name: &[u8], scope: Scope, directive: &Directive<'_>) -> Option<Named> {
         let mut words = Words::new(directive.args);
         let mut first = words.next();
-        let tilde = first.as_ref().is_some_and(|word| &*word.text == b"~");
+        // `<LocationMatch>` and `<FilesMatch>` take it for their pattern.
+        let tilde = !matches!(name, b"locationmatch" | b"filesmatch")
+            && first.as_ref().is_some_and(|word| &*word.text == b"~");
         if tilde {
             first = words.next();
         }
-        let (Some(word), None) = (first, words.next()) else {
+        let count = usize::from(first.is_some()) + words.count();
+        if count != 1 {
             let message =
                 format!("`<{}>` needs one argument", String::from_utf8_lossy(directive.name));
             self.report(directive, Finding::error(message));
-            return None;
-        };
+        }
+        let word = first?;
         if tilde || name.ends_with(b"match") {
             let text = self.word(directive, &word);
             let matcher = self.pattern_matcher(directive, &word, text)?;

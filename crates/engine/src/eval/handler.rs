@@ -19,6 +19,23 @@ use crate::program::Mime;
 const ANSWER_ALL: &[(&[u8], &str)] =
     &[(b"server-status", "mod_status.c"), (b"server-info", "mod_info.c")];
 
+/// Who speaks the protocol of a backend: scheme, and the modules of which one is enough.
+const SPEAKERS: &[(&[u8], &[&str])] = &[
+    (b"http", &["mod_proxy_http.c"]),
+    (b"https", &["mod_proxy_http.c"]),
+    (b"ws", &["mod_proxy_http.c", "mod_proxy_wstunnel.c"]),
+    (b"wss", &["mod_proxy_http.c", "mod_proxy_wstunnel.c"]),
+    (b"balancer", &["mod_proxy_balancer.c"]),
+    (b"fcgi", &["mod_proxy_fcgi.c"]),
+    (b"scgi", &["mod_proxy_scgi.c"]),
+    (b"uwsgi", &["mod_proxy_uwsgi.c"]),
+    (b"ajp", &["mod_proxy_ajp.c"]),
+    (b"h2", &["mod_proxy_http2.c"]),
+    (b"h2c", &["mod_proxy_http2.c"]),
+    (b"ftp", &["mod_proxy_ftp.c"]),
+    (b"fd", &["mod_proxy_fdpass.c"]),
+];
+
 impl Run<'_> {
     /// Answers a request that has come through all phases.
     pub(super) fn handle(&mut self, hop: &mut Hop, takes_path_info: bool) -> End {
@@ -30,7 +47,10 @@ impl Run<'_> {
         let config = config.as_deref().unwrap_or(&self.server.base);
         let mime = config.mime.as_deref();
         let handler = mime.and_then(|mime| handler(mime, hop));
-        if self.program.proxies && handler.is_some_and(|handler| handler.starts_with(b"proxy:")) {
+        if self.program.proxies
+            && let Some(url) = handler.and_then(|handler| handler.strip_prefix(b"proxy:"))
+            && self.is_spoken(scheme(url))
+        {
             // A file is for FastCGI, mostly, and its text is nobody's business.
             return End::Status(503);
         }
@@ -74,18 +94,22 @@ impl Run<'_> {
         }
     }
 
-    /// A request for another server, if its protocol is spoken here.
+    /// A request for another server, if its protocol is spoken here; an error of httpd's if no module speaks it.
     fn proxied_end(&self, hop: &Hop) -> End {
         let url = hop.filename.strip_prefix(b"proxy:").unwrap_or(&hop.filename);
-        let url = match memchr::memchr(b'|', url) {
-            Some(bar) if url.starts_with(b"unix:") => &url[bar + 1..],
-            _ => url,
-        };
-        let scheme = &url[..memchr::memchr(b':', url).unwrap_or(url.len())];
-        match scheme {
+        match scheme(url) {
+            scheme if !self.is_spoken(scheme) => End::Status(500),
             b"http" | b"https" | b"ws" | b"wss" | b"balancer" => End::Proxy,
             _ => End::Status(503),
         }
+    }
+
+    /// Whether a module that is loaded speaks the protocol of `scheme`.
+    fn is_spoken(&self, scheme: &[u8]) -> bool {
+        let mut known = SPEAKERS.iter();
+        let speakers = known.find(|(name, _)| name.eq_ignore_ascii_case(scheme));
+        let modules = &self.program.names.modules;
+        speakers.is_some_and(|(_, speakers)| speakers.iter().any(|module| modules.has(module)))
     }
 
     fn answers_all(&self, handler: &[u8]) -> bool {
@@ -140,6 +164,15 @@ pub(super) fn extensions(filename: &[u8]) -> impl Iterator<Item = &[u8]> {
     let name = &filename[memchr::memrchr(b'/', filename).map_or(0, |slash| slash + 1)..];
     let dots = name.iter().take_while(|&&byte| byte == b'.').count();
     name[dots..].split(|&byte| byte == b'.').skip(1).filter(|part| !part.is_empty())
+}
+
+/// The scheme of a backend's URL, which may stand behind the path of a socket.
+fn scheme(url: &[u8]) -> &[u8] {
+    let url = match memchr::memchr(b'|', url) {
+        Some(bar) if url.starts_with(b"unix:") => &url[bar + 1..],
+        _ => url,
+    };
+    &url[..memchr::memchr(b':', url).unwrap_or(url.len())]
 }
 
 #[cfg(test)]

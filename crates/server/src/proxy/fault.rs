@@ -63,9 +63,10 @@ impl Fault {
     /// The status to answer with.
     pub(crate) fn status(&self) -> u16 {
         match self {
-            Fault::Pool(PoolError::Name { .. }) => 502,
             // As in httpd.
-            Fault::Pool(PoolError::Tls { .. } | PoolError::NoTls { .. }) => 500,
+            Fault::Pool(
+                PoolError::Name { .. } | PoolError::Tls { .. } | PoolError::NoTls { .. },
+            ) => 500,
             Fault::Pool(_) | Fault::NoMember | Fault::LatePing { .. } => 503,
             Fault::Content(error) => error.status(),
             Fault::Late { .. } | Fault::LateSending { .. } => 504,
