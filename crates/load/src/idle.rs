@@ -2,7 +2,9 @@
 //!
 //! Whoever sleeps is woken late: by the time that the system takes to run a thread again, some ten
 //! microseconds, many more on a virtual machine. So a worker that sleeps wakes a little before a request is
-//! due, and asks from then on. With [`Waiting::BusyPoll`] it never sleeps, and notices answers at once too.
+//! due, and asks from then on; and one that waits for a single answer, and has a processor to spare, asks for
+//! as long as it would take to be woken. With [`Waiting::BusyPoll`] it never sleeps, and notices all answers at
+//! once.
 
 use std::time::Duration;
 
@@ -14,6 +16,9 @@ const EARLY: Duration = Duration::from_micros(60);
 
 /// It may ask in vain for one part in as many of its time: at high rates it would never sleep otherwise.
 const POLLED_ONE_IN: u64 = 10;
+
+/// An answer that comes so soon is waited for awake: falling asleep and being woken takes as long.
+const SOON: Duration = Duration::from_micros(100);
 
 /// What to do until there is news.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +33,12 @@ pub(crate) enum Pause {
 #[derive(Debug)]
 pub(crate) struct Idle {
     waiting: Waiting,
+    /// It may stay awake for an answer.
+    is_eager: bool,
+    /// The last wait was a short one.
+    was_soon: bool,
+    /// When the wait under way began, if it is one.
+    wait_began: Option<u64>,
     began: u64,
     polled: u64,
     /// When it was last asked in vain, and how many requests had been sent by then; nothing if there has been
@@ -37,7 +48,20 @@ pub(crate) struct Idle {
 
 impl Idle {
     pub(crate) fn new(waiting: Waiting) -> Self {
-        Self { waiting, began: 0, polled: 0, in_vain: None }
+        Self {
+            waiting,
+            is_eager: false,
+            was_soon: false,
+            wait_began: None,
+            began: 0,
+            polled: 0,
+            in_vain: None,
+        }
+    }
+
+    /// Waits awake for single answers that come soon.
+    pub(crate) fn eager(self, is_eager: bool) -> Self {
+        Self { is_eager, ..self }
     }
 
     /// A part begins.
@@ -51,7 +75,11 @@ impl Idle {
         if self.waiting == Waiting::BusyPoll {
             return Pause::Poll;
         }
-        let Some(due) = due else { return Pause::Sleep(None) };
+        let Some(due) = due else {
+            let waited = self.wait_began.map_or(0, |began| now - began);
+            let is_awake = self.is_eager && self.was_soon && waited < nanos(SOON);
+            return if is_awake { Pause::Poll } else { Pause::Sleep(None) };
+        };
         if self.polled > (now - self.began) / POLLED_ONE_IN {
             return Pause::Sleep(Some(due));
         }
@@ -68,13 +96,15 @@ impl Idle {
         let before = self.in_vain.filter(|(_, count)| *count == sent).map(|(at, _)| at);
         self.polled += now - before.unwrap_or(from);
         self.in_vain = Some((now, sent));
+        self.wait_began.get_or_insert(from);
         std::hint::spin_loop();
     }
 
-    /// There is something to do.
+    /// There is something to do, `now`; it was last waited for since `from`.
     #[inline]
-    pub(crate) fn found(&mut self) {
+    pub(crate) fn found(&mut self, from: u64, now: u64) {
         self.in_vain = None;
+        self.was_soon = now - self.wait_began.take().unwrap_or(from) < nanos(SOON);
     }
 
     /// How long it was asked in vain since the part began.
@@ -120,9 +150,25 @@ mod tests {
         assert_eq!(idle.total(), Duration::from_nanos(5));
         // Something was sent in between, then something came.
         idle.polled(20, 21, 1);
-        idle.found();
+        idle.found(20, 21);
         idle.polled(30, 31, 1);
         assert_eq!(idle.total(), Duration::from_nanos(7));
+    }
+
+    #[test]
+    fn who_is_eager_waits_awake_for_what_came_soon_the_last_time() {
+        let mut idle = Idle::new(Waiting::Sleep).eager(true);
+        let soon = nanos(SOON);
+        idle.begin(0);
+        assert_eq!(idle.pause(None, 0), Pause::Sleep(None));
+        idle.found(0, soon - 1);
+        assert_eq!(idle.pause(None, soon), Pause::Poll);
+        idle.polled(soon, soon + 1, 1);
+        assert_eq!(idle.pause(None, 2 * soon - 1), Pause::Poll);
+        // It does not come: now it sleeps, and the next time at once.
+        assert_eq!(idle.pause(None, 2 * soon), Pause::Sleep(None));
+        idle.found(2 * soon, 2 * soon + 1);
+        assert_eq!(idle.pause(None, 3 * soon), Pause::Sleep(None));
     }
 
     #[test]

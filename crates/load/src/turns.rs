@@ -4,6 +4,7 @@
 //! same for all.
 
 use std::io;
+use std::thread::available_parallelism;
 use std::time::Duration;
 
 use crate::clock::thread_cpu;
@@ -11,6 +12,7 @@ use crate::driver::{Driver, Ready, Sent};
 use crate::idle::{Idle, Pause};
 use crate::meter::Meter;
 use crate::part::{End, Part, PartResult, Shared};
+use crate::plan::{Io, Plan};
 use crate::record::Record;
 use crate::schedule::Schedule;
 
@@ -62,12 +64,16 @@ pub(crate) trait Work<'a> {
 
 impl<'a> Core<'a> {
     pub(crate) fn new(shared: &'a Shared<'a>, index: usize, driver: Driver, places: usize) -> Self {
+        let is_open_loop = shared.plan.arrival.rate().is_some();
+        // To ask costs no system call there, and puts no answers together where there is but one.
+        let is_lone = places == 1 && shared.io == Io::Uring && !is_open_loop;
+        let is_eager = is_lone && leaves_a_processor(shared.plan);
         Self {
             shared,
             index,
             driver,
-            idle: Idle::new(shared.plan.waiting),
-            is_open_loop: shared.plan.arrival.rate().is_some(),
+            idle: Idle::new(shared.plan.waiting).eager(is_eager),
+            is_open_loop,
             record: Record::new(),
             alive: places,
             busy: 0,
@@ -114,7 +120,7 @@ impl<'a> Core<'a> {
         if pause == Pause::Poll && !self.driver.has_news() {
             self.idle.polled(began, self.now, self.record.sent);
         } else {
-            self.idle.found();
+            self.idle.found(began, self.now);
         }
         Ok(self.now)
     }
@@ -178,6 +184,12 @@ pub(crate) fn run<'a>(worker: &mut impl Work<'a>, mut part: Part<'_>) -> io::Res
     let record = std::mem::replace(&mut core.record, Record::new());
     let (ended, polled) = (core.now, core.idle.total());
     Ok(PartResult { record, ended, cpu: thread_cpu() - cpu, polled, end })
+}
+
+/// Whether the machine has more processors than the plan has workers, over all processes.
+fn leaves_a_processor(plan: &Plan) -> bool {
+    let workers = plan.connections.min(plan.threads * plan.share.of);
+    available_parallelism().is_ok_and(|processors| processors.get() > workers)
 }
 
 /// What is queued is about to be handed over: it counts as sent from now on.

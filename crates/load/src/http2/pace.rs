@@ -47,11 +47,11 @@ impl Http2Worker<'_> {
                     if self.noticed.get() == noticed {
                         idle.polled(now, self.shared.clock.now(), noticed);
                     } else {
-                        idle.found();
+                        idle.found(now, self.shared.clock.now());
                     }
                 }
                 Pause::Sleep(at) => {
-                    self.idle.borrow_mut().found();
+                    self.idle.borrow_mut().found(now, self.shared.clock.now());
                     match at {
                         Some(at) => alarm.wait(at, self).await,
                         None => pending().await,
