@@ -280,8 +280,7 @@ impl Builder<'_> {
         } else if flags.has(Flags::QUERY_DISCARD) && !bytes.contains(&b'?') {
             flags.set(Flags::QUERY_NONE);
         }
-        let special = |byte: &u8| b"\\$%".contains(byte);
-        if self.pool.get(text).iter().any(special) {
+        if memchr::memchr3(b'\\', b'$', b'%', self.pool.get(text)).is_some() {
             Substitution::Expanded(text)
         } else {
             Substitution::Plain(text)

@@ -274,6 +274,9 @@ fn cell(times: &Times, name: &str) -> String {
     value.map_or(NOTHING.to_owned(), |ns| format!("{bound}{}", time(ns)))
 }
 
+/// What was polled in vain is shown where it is more than this share of the processor time.
+const POLLED_SHARE_SHOWN: f64 = 0.1;
+
 fn generator(out: &mut String, report: &Report) {
     let Generator { threads, io, cpu_seconds, busiest_thread, busy_poll, .. } = &report.generator;
     let Generator { polled_seconds, lateness_ns, longest_turn_ns, .. } = &report.generator;
@@ -286,8 +289,8 @@ fn generator(out: &mut String, report: &Report) {
         busiest_thread * 100.0
     );
     row(out, "generator", &cpu);
-    if *busy_poll {
-        let polled = format!("busy polling: {polled_seconds:.2} s of that asked in vain");
+    if *busy_poll || *polled_seconds > cpu_seconds * POLLED_SHARE_SHOWN {
+        let polled = format!("polling: {polled_seconds:.2} s of that asked in vain");
         row(out, "", &polled);
     }
     let turn = time(*longest_turn_ns);
