@@ -117,7 +117,7 @@ impl Builder<'_> {
 /// Rules and maps of the main server come along only where an option says so.
 fn inherit_rules(server: &mut Server, main: &Server, own: Option<RewriteOptions>) {
     let options = own.unwrap_or(main.rewrite_options);
-    let down = |down: bool| down && !own.unwrap_or_default().ignore_inherit;
+    let down = |down: bool| down && !options.ignore_inherit;
     let after = options.inherit || down(main.rewrite_options.inherit_down);
     let before = options.inherit_before || down(main.rewrite_options.inherit_down_before);
     if after || before {

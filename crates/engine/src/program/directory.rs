@@ -305,13 +305,12 @@ impl RewriteDir {
         let base_options = self.options.unwrap_or_default();
         let options = over.options.or(self.options);
         let chosen = options.unwrap_or_default();
-        let own = over.options.unwrap_or_default();
         let merged_base = if chosen.merge_base {
             over.base.clone().or_else(|| self.base.clone())
         } else {
             over.base.clone()
         };
-        let down = |down: bool| down && !own.ignore_inherit;
+        let down = |down: bool| down && !chosen.ignore_inherit;
         self.rules = if chosen.inherit || down(base_options.inherit_down) {
             over.rules.iter().chain(&self.rules).cloned().collect()
         } else if chosen.inherit_before || down(base_options.inherit_down_before) {
