@@ -1,7 +1,7 @@
 //! Canonical paths: that of a URL, decoded and without dot segments, and that of a file below a document root.
 //!
-//! Source: httpd 2.4.71 `server/util.c`, `ap_normalize_path`, `unescape_url`; `server/core.c`,
-//! `ap_core_translate`; apr `file_io/unix/filepath.c`, `apr_filepath_merge`.
+//! Source: httpd 2.4.71 `server/protocol.c`, `ap_parse_uri`; `server/util.c`, `ap_normalize_path`,
+//! `unescape_url`; `server/core.c`, `ap_core_translate`; apr `file_io/unix/filepath.c`, `apr_filepath_merge`.
 
 use milepost_http::path::{self, AboveRoot, BadPath, EncodedSlashes, Slashes};
 
@@ -17,8 +17,12 @@ impl Run<'_> {
         let slashes = if self.server.merge_slashes { Slashes::Merge } else { Slashes::Keep };
         let encoded = self.server.base.encoded_slashes.unwrap_or(EncodedSlashes::Refuse);
         hop.uri.clear();
-        // An internal redirect can lead nowhere at all.
-        let path = if path.is_empty() { b"/" } else { path };
+        // An internal redirect can lead nowhere at all (`ap_parse_uri`).
+        let path = match self.request.method {
+            _ if !path.is_empty() => path,
+            b"OPTIONS" => b"*",
+            _ => b"/",
+        };
         if path == b"*" {
             hop.uri.push(b'*');
             return Ok(());
