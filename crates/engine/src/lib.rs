@@ -15,6 +15,7 @@ mod index;
 mod lint;
 mod log;
 mod map;
+mod number;
 mod outside;
 mod pattern;
 mod pool;

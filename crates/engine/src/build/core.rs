@@ -12,8 +12,8 @@ use milepost_http::path::EncodedSlashes;
 use milepost_syntax::Words;
 
 use super::report::{Finding, show};
-use super::wanted::leading_number;
 use super::{Builder, Context, Directive};
+use crate::number::leading_number;
 use crate::outside::FileKind;
 use crate::program::{Options, Override, Scope, ServerName, Trace};
 use crate::settings::{Listen, Settings};

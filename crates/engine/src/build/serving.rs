@@ -3,6 +3,7 @@
 //! Source: httpd 2.4.71 `server/core.c`, `set_etag_bits`, `set_max_ranges`; `modules/metadata/mod_expires.c`,
 //! `check_code`, `set_expiresbytype`.
 
+use crate::number::leading_number;
 use std::sync::Arc;
 
 use milepost_syntax::{Word, Words};
@@ -110,7 +111,7 @@ impl Builder<'_> {
             b"default" => None,
             b"unlimited" => Some(RangeLimit::Unlimited),
             text => {
-                let number = u32::try_from(leading_number(text)).ok();
+                let number = u32::try_from(atoi(text)).ok();
                 let Some(number) = number.filter(|&number| number > 0) else {
                     let message = format!("{} is no number of ranges", show(&word.text));
                     let hint = "write a number above 0, `none`, `default` or `unlimited`";
@@ -143,7 +144,7 @@ fn parse_expiry(text: &[u8]) -> Result<Expiry, String> {
     // The code as it is kept; what follows the number is not looked at.
     if let Some((letter @ (b'A' | b'M'), number)) = text.split_first() {
         let from = if *letter == b'A' { ExpiryBase::Access } else { ExpiryBase::Modification };
-        return Ok(Expiry { from, seconds: leading_number(number) });
+        return Ok(Expiry { from, seconds: atoi(number) });
     }
     let mut parts = Words::new(text).map(|part| part.text).filter(|part| !part.is_empty());
     // The first letters of each word count, in any case.
@@ -182,24 +183,15 @@ fn parse_expiry(text: &[u8]) -> Result<Expiry, String> {
         let Some((_, factor)) = UNITS.iter().find(|(start, _)| begins(&unit, start)) else {
             return Err(format!("{} is no unit of time", show(&unit)));
         };
-        seconds = seconds.saturating_add(leading_number(&part).saturating_mul(*factor));
+        seconds = seconds.saturating_add(atoi(&part).saturating_mul(*factor));
         part = parts.next().unwrap_or_default();
     }
     Ok(Expiry { from, seconds })
 }
 
-/// As C's `atoi`.
-fn leading_number(text: &[u8]) -> i64 {
-    let (sign, digits) = match text {
-        [b'-', digits @ ..] => (-1, digits),
-        [b'+', digits @ ..] => (1, digits),
-        digits => (1, digits),
-    };
-    let digits = digits.iter().take_while(|byte| byte.is_ascii_digit());
-    let number = digits.fold(0_i64, |number, digit| {
-        number.saturating_mul(10).saturating_add(i64::from(digit - b'0'))
-    });
-    sign * number.min(i64::from(i32::MAX))
+/// As C's `atoi`, which has 32 bits.
+fn atoi(text: &[u8]) -> i64 {
+    leading_number(text).clamp(-i64::from(i32::MAX), i64::from(i32::MAX))
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use milepost_syntax::Word;
 
 use super::Builder;
 use super::report::{Finding, show};
+use crate::number::leading_number;
 use crate::outside::FileKind;
 
 /// What an argument has to be.
@@ -286,32 +287,9 @@ fn out_of_range(text: &[u8], number: i64, least: i64, most: i64) -> Option<Findi
     })
 }
 
-/// As C's `strtoll`: what is no number is 0, and what is too large is the largest.
-pub(super) fn leading_number(text: &[u8]) -> i64 {
-    let (sign, digits) = match text {
-        [b'-', digits @ ..] => (-1, digits),
-        [b'+', digits @ ..] => (1, digits),
-        digits => (1, digits),
-    };
-    let digits = digits.iter().take_while(|byte| byte.is_ascii_digit());
-    let number = digits.fold(0_i64, |number, digit| {
-        number.saturating_mul(10).saturating_add(i64::from(digit - b'0'))
-    });
-    sign * number
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_are_read_as_in_c() {
-        for (text, number) in
-            [("8k", 8), ("x", 0), ("-3", -3), ("", 0), ("99999999999999999999", MOST)]
-        {
-            assert_eq!(leading_number(text.as_bytes()), number, "{text}");
-        }
-    }
 
     #[test]
     fn the_table_has_names_that_are_known() {

@@ -5,6 +5,7 @@
 use super::Run;
 use super::identity::write_text;
 use super::variable::civil;
+use crate::number::leading_number;
 
 const DAYS: [&str; 7] = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
 const MONTHS: [&str; 12] =
@@ -32,7 +33,7 @@ impl Run<'_> {
         }
         self.work.cookies.extend_from_slice(name);
         self.work.cookies.push(0);
-        let minutes = parts.next().map_or(0, leading_number);
+        let minutes = parts.next().map_or(0, minutes);
         let path = parts.next().unwrap_or(b"/");
         let is = |part: Option<&[u8]>, words: &[&[u8]]| {
             part.is_some_and(|part| words.iter().any(|word| word.eq_ignore_ascii_case(part)))
@@ -76,18 +77,9 @@ pub(super) fn write_date(time: i64, between: char, out: &mut Vec<u8>) {
     );
 }
 
-/// The number that a text begins with, as `atol` reads it.
-fn leading_number(text: &[u8]) -> i64 {
-    let (sign, digits) = match text {
-        [b'-', digits @ ..] => (-1, digits),
-        [b'+', digits @ ..] => (1, digits),
-        digits => (1, digits),
-    };
-    let digits = digits.iter().take_while(|byte| byte.is_ascii_digit());
-    let number = digits.fold(0_i64, |number, digit| {
-        number.saturating_mul(10).saturating_add(i64::from(digit - b'0'))
-    });
-    sign * number.min(MINUTES_MAX)
+/// The minutes that a text begins with.
+fn minutes(text: &[u8]) -> i64 {
+    leading_number(text).clamp(-MINUTES_MAX, MINUTES_MAX)
 }
 
 #[cfg(test)]
@@ -99,9 +91,6 @@ mod tests {
         let mut date = Vec::new();
         write_date(1_795_246_077, '-', &mut date);
         assert_eq!(date, b"Sat, 21-Nov-2026 07:27:57 GMT");
-        assert_eq!(
-            [leading_number(b"5x"), leading_number(b"-10"), leading_number(b"x")],
-            [5, -10, 0]
-        );
+        assert_eq!([minutes(b"5x"), minutes(b"-10"), minutes(b"x")], [5, -10, 0]);
     }
 }
