@@ -13,7 +13,7 @@ impl Builder<'_> {
             return;
         };
         let (code, document) = (&words[0], &words[1]);
-        let Some(status) = leading_number(&code.text).filter(|&status| status::is_known(status))
+        let Some(status) = leading_status(&code.text).filter(|&status| status::is_known(status))
         else {
             let finding =
                 Finding::error(format!("{} is no status that httpd knows", show(&code.text)))
@@ -53,8 +53,8 @@ impl Builder<'_> {
     }
 }
 
-/// The number that a text begins with, as `atoi` reads it.
-fn leading_number(text: &[u8]) -> Option<u16> {
+/// The digits that a text begins with, if they can be a status.
+fn leading_status(text: &[u8]) -> Option<u16> {
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     std::str::from_utf8(&text[..digits]).ok()?.parse().ok()
 }

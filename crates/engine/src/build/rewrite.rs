@@ -411,7 +411,7 @@ impl RuleOptions {
     }
 
     fn set(&mut self, pool: &mut Pool, name: &[u8], value: &[u8]) -> Result<(), Finding> {
-        let number = || leading_number(value);
+        let number = || leading_digits(value);
         let lower = name.to_ascii_lowercase();
         let flag = match lower.as_slice() {
             b"l" | b"last" => Flags::LAST,
@@ -505,7 +505,7 @@ impl RuleOptions {
             b"permanent" => self.status = 301,
             b"seeother" => self.status = 303,
             [b'0'..=b'9', ..] => {
-                let code = u16::try_from(leading_number(value)).ok();
+                let code = u16::try_from(leading_digits(value)).ok();
                 self.status = code.filter(|code| status::is_known(*code)).ok_or_else(|| {
                     Finding::error(format!("{} is no status of HTTP", show(value)))
                         .hint("write 301, 302, 303, 307 or 308")
@@ -524,8 +524,8 @@ impl RuleOptions {
     }
 }
 
-/// The number that a text begins with, as atoi(3) reads it; 0 without one.
-fn leading_number(text: &[u8]) -> u32 {
+/// The number of the digits that a text begins with; 0 without one. A sign is no digit.
+fn leading_digits(text: &[u8]) -> u32 {
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit());
     digits.fold(0_u32, |number, digit| {
         number.saturating_mul(10).saturating_add(u32::from(digit - b'0'))

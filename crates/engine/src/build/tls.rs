@@ -1,34 +1,25 @@
 //! The directives of mod_ssl.
 //!
-//! A server's own directives override those of the main server one by one, as everywhere. What is only
-//! known of files (that key and certificate belong together, that a chain can be read) is asked of
-//! [`crate::Outside::examine_tls`] when all is read, and reported at the directive that named the file.
-//!
 //! What would leave something open that httpd closes is an error; what only makes a connection stronger
 //! than was asked for is a warning.
 //!
-//! Source: httpd 2.4.71 `modules/ssl/ssl_engine_config.c`; `ssl_engine_init.c`, `ssl_init_Module`,
-//! `ssl_init_ConfigureServer`; `ssl_engine_kernel.c`, `ssl_server_compatible`.
+//! Source: httpd 2.4.71 `modules/ssl/ssl_engine_config.c`.
 
 mod access;
 mod backend;
+mod draft;
 mod files;
+mod finish;
 mod suites;
 
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::path::PathBuf;
-
-use milepost_syntax::Word;
-
-use backend::BackendDraft;
+use draft::{Suites, add, placed, placed_name};
 
 use super::report::{Finding, show};
 use super::{Builder, Context, Directive};
-use crate::decision::Place;
-use crate::tls::{
-    TlsBackend, TlsCertificate, TlsClient, TlsPart, TlsRevocation, TlsServer, TlsVerify,
-    TlsVersions,
-};
+use crate::tls::{TlsRevocation, TlsVerify, TlsVersions};
+
+pub(super) use draft::TlsDraft;
+pub(super) use finish::SniPolicy;
 
 /// The directives that are done here, in lower case.
 const NAMES: &[&[u8]] = &[
@@ -68,91 +59,6 @@ const NAMES: &[&[u8]] = &[
 
 /// How many files of one kind a server may name; more than the kinds of keys there are is a mistake.
 const CERTIFICATES_MAX: usize = 16;
-
-/// Something that a directive has said, and where.
-#[derive(Debug, Clone)]
-struct Placed<T> {
-    value: T,
-    place: Place,
-    len: usize,
-}
-
-/// What `SSLCipherSuite` has said, for versions up to TLS 1.2 and for TLS 1.3.
-#[derive(Debug, Clone, Default)]
-struct Suites {
-    old: Option<Placed<Vec<&'static str>>>,
-    new: Option<Placed<Vec<&'static str>>>,
-}
-
-impl Suites {
-    /// Takes what a directive says, if it says anything.
-    fn take(&mut self, said: Suites) {
-        self.old = said.old.or(self.old.take());
-        self.new = said.new.or(self.new.take());
-    }
-
-    /// What a virtual host says, and the main server where it says nothing.
-    fn over(&self, main: &Suites) -> Suites {
-        Suites {
-            old: self.old.clone().or_else(|| main.old.clone()),
-            new: self.new.clone().or_else(|| main.new.clone()),
-        }
-    }
-
-    /// Those that go with the versions, the preferred first.
-    fn of_versions(&self, versions: TlsVersions) -> Vec<&'static str> {
-        let mut chosen = Vec::new();
-        if versions.v13 {
-            let own = self.new.as_ref().map(|suites| suites.value.clone());
-            chosen.extend(own.unwrap_or_else(suites::all_13));
-        }
-        if versions.v12 {
-            let own = self.old.as_ref().map(|suites| suites.value.clone());
-            chosen.extend(own.unwrap_or_else(suites::all));
-        }
-        chosen
-    }
-}
-
-/// TLS of one server while its directives are read.
-#[derive(Debug, Clone, Default)]
-pub(super) struct TlsDraft {
-    engine: Option<Placed<bool>>,
-    certificates: Vec<Placed<PathBuf>>,
-    keys: Vec<Placed<PathBuf>>,
-    chain: Option<Placed<PathBuf>>,
-    versions: Option<TlsVersions>,
-    suites: Suites,
-    own_order: Option<bool>,
-    groups: Option<Vec<&'static str>>,
-    verify: Option<TlsVerify>,
-    depth: Option<u32>,
-    authorities: Option<Placed<Vec<PathBuf>>>,
-    shown: Option<Placed<Vec<PathBuf>>>,
-    revoked: Option<Placed<Vec<PathBuf>>>,
-    revocation: Option<TlsRevocation>,
-    tickets: Option<bool>,
-    ticket_key: Option<Placed<PathBuf>>,
-    stapling: Option<Placed<bool>>,
-    strict: Option<bool>,
-    backend: BackendDraft,
-    /// A file has been complained about: what depends on it would only repeat that.
-    has_bad_file: bool,
-}
-
-/// `SSLVHostSNIPolicy`: what a connection to one virtual host and a request for another must share.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum SniPolicy {
-    /// They must be one.
-    Strict,
-    /// Certificates, versions, suites, and what is asked of clients.
-    #[default]
-    Secure,
-    /// What is asked of clients.
-    AuthOnly,
-    /// Nothing.
-    Insecure,
-}
 
 /// Whether this is a directive of mod_ssl that does something here; `lower` is in lower case.
 pub(super) fn is_directive(lower: &[u8]) -> bool {
@@ -617,102 +523,6 @@ impl Builder<'_> {
             }
         };
     }
-
-    /// Merges the main server's TLS into that of each virtual host, and has the files looked at.
-    pub(super) fn finish_tls(&mut self) {
-        let drafts: Vec<_> =
-            self.servers.iter_mut().map(|draft| std::mem::take(&mut draft.tls)).collect();
-        let mut examined: Vec<TlsServer> = Vec::new();
-        let mut servers = Vec::with_capacity(drafts.len());
-        let mut backends: Vec<Option<TlsBackend>> = Vec::with_capacity(drafts.len());
-        let mut backends_examined = Vec::new();
-        for (number, own) in drafts.iter().enumerate() {
-            let merged = if number == 0 { own.clone() } else { own.over(&drafts[0]) };
-            backends.push(self.finish_backend_tls(&merged.backend, &mut backends_examined));
-            self.servers[number].server.strict_sni = merged.strict == Some(true);
-            let Some(engine) = merged.engine.clone().filter(|engine| engine.value) else {
-                servers.push(None);
-                continue;
-            };
-            let Some(mut server) = self.finish_tls_server(&merged, &engine) else {
-                servers.push(None);
-                continue;
-            };
-            if !merged.has_bad_file && !examined.contains(&server) {
-                for fault in self.outside.examine_tls(&server) {
-                    let (place, len) =
-                        merged.place(fault.part).unwrap_or((engine.place, engine.len));
-                    let mut finding = if fault.is_warning {
-                        Finding::warning(fault.message)
-                    } else {
-                        Finding::error(fault.message)
-                    };
-                    if let Some(hint) = fault.hint {
-                        finding = finding.hint(hint);
-                    }
-                    self.report_place(place, len, finding);
-                }
-                examined.push(server.clone());
-            }
-            server.class = class(&server, self.sni_policy, number);
-            self.servers[number].server.tls_class = server.class;
-            servers.push(Some(server));
-        }
-        self.settings.tls.servers = servers;
-        self.settings.tls.backends = backends;
-    }
-
-    fn finish_tls_server(&mut self, draft: &TlsDraft, engine: &Placed<bool>) -> Option<TlsServer> {
-        if draft.certificates.is_empty() && !draft.has_bad_file {
-            let finding = Finding::error("TLS is on, and there is no certificate").hint(
-                "name one with `SSLCertificateFile`, and its key with `SSLCertificateKeyFile`",
-            );
-            self.report_place(engine.place, engine.len, finding);
-            return None;
-        }
-        let certificates = draft.certificates.iter().enumerate().map(|(number, certificate)| {
-            // A file without a key of its own holds it.
-            let key = draft.keys.get(number).unwrap_or(certificate);
-            TlsCertificate { certificate: certificate.value.clone(), key: key.value.clone() }
-        });
-        let verify = draft.verify.unwrap_or(TlsVerify::None);
-        let authorities = draft.authorities.as_ref().map(|files| files.value.clone());
-        if authorities.is_none()
-            && matches!(verify, TlsVerify::Optional | TlsVerify::Require)
-            && !draft.has_bad_file
-        {
-            let finding =
-                Finding::error("clients are asked for a certificate, and no authority is known")
-                    .hint("name those that are trusted with `SSLCACertificateFile`");
-            self.report_place(engine.place, engine.len, finding);
-            return None;
-        }
-        let versions = draft.versions.unwrap_or(TlsVersions { v12: true, v13: true });
-        Some(TlsServer {
-            certificates: certificates.collect(),
-            chain: draft.chain.as_ref().map(|chain| chain.value.clone()),
-            versions,
-            suites: draft.suites.of_versions(versions),
-            own_order: draft.own_order.unwrap_or(false),
-            groups: draft.groups.clone().unwrap_or_default(),
-            client: TlsClient {
-                verify,
-                depth: draft.depth.unwrap_or(1),
-                authorities: authorities.unwrap_or_default(),
-                shown: draft.shown.as_ref().map(|files| files.value.clone()).unwrap_or_default(),
-                revoked: draft
-                    .revoked
-                    .as_ref()
-                    .map(|files| files.value.clone())
-                    .unwrap_or_default(),
-                revocation: draft.revocation.unwrap_or(TlsRevocation::None),
-            },
-            tickets: draft.tickets.unwrap_or(true),
-            ticket_key: draft.ticket_key.as_ref().map(|file| file.value.clone()),
-            stapling: draft.stapling.as_ref().is_some_and(|stapling| stapling.value),
-            class: 0,
-        })
-    }
 }
 
 /// The sessions of a cache whose size nobody has said: httpd's 512 KiB.
@@ -722,110 +532,6 @@ const CACHE_BYTES: usize = 512 * 1024;
 fn cache_bytes(text: &str) -> Option<usize> {
     let (_, rest) = text.rsplit_once('(')?;
     rest.strip_suffix(')')?.parse().ok()
-}
-
-/// What a connection to `server` and a request for another must share, as a number; never 0.
-fn class(server: &TlsServer, policy: SniPolicy, number: usize) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    let client = &server.client;
-    match policy {
-        SniPolicy::Strict => number.hash(&mut hasher),
-        SniPolicy::Secure => {
-            let mut certificates: Vec<_> =
-                server.certificates.iter().map(|pair| (&pair.certificate, &pair.key)).collect();
-            certificates.sort();
-            (certificates, server.versions, &server.suites, client).hash(&mut hasher);
-        }
-        SniPolicy::AuthOnly => client.hash(&mut hasher),
-        SniPolicy::Insecure => {}
-    }
-    hasher.finish().max(1)
-}
-
-impl TlsDraft {
-    /// Whether `SSLEngine` has been said.
-    pub(super) fn is_said(&self) -> bool {
-        self.engine.is_some()
-    }
-
-    /// What a virtual host says, and the main server where it says nothing.
-    fn over(&self, main: &TlsDraft) -> TlsDraft {
-        let list = |own: &[Placed<PathBuf>], main: &[Placed<PathBuf>]| {
-            // The first of ours stands for the first of theirs, and so on.
-            own.iter().chain(main.iter().skip(own.len())).cloned().collect()
-        };
-        TlsDraft {
-            engine: self.engine.clone().or_else(|| main.engine.clone()),
-            certificates: list(&self.certificates, &main.certificates),
-            keys: list(&self.keys, &main.keys),
-            chain: self.chain.clone().or_else(|| main.chain.clone()),
-            versions: self.versions.or(main.versions),
-            suites: self.suites.over(&main.suites),
-            own_order: self.own_order.or(main.own_order),
-            groups: self.groups.clone().or_else(|| main.groups.clone()),
-            verify: self.verify.or(main.verify),
-            depth: self.depth.or(main.depth),
-            authorities: self.authorities.clone().or_else(|| main.authorities.clone()),
-            shown: self.shown.clone().or_else(|| main.shown.clone()),
-            revoked: self.revoked.clone().or_else(|| main.revoked.clone()),
-            revocation: self.revocation.or(main.revocation),
-            tickets: self.tickets.or(main.tickets),
-            ticket_key: self.ticket_key.clone().or_else(|| main.ticket_key.clone()),
-            stapling: self.stapling.clone().or_else(|| main.stapling.clone()),
-            strict: self.strict.or(main.strict),
-            backend: self.backend.over(&main.backend),
-            has_bad_file: self.has_bad_file || main.has_bad_file,
-        }
-    }
-
-    /// Where a part was set.
-    fn place(&self, part: TlsPart) -> Option<(Place, usize)> {
-        fn at<T>(placed: &Placed<T>) -> (Place, usize) {
-            (placed.place, placed.len)
-        }
-        match part {
-            TlsPart::Certificate(number) => self.certificates.get(number).map(at),
-            TlsPart::Key(number) => self.keys.get(number).or(self.certificates.get(number)).map(at),
-            TlsPart::Chain => self.chain.as_ref().map(at),
-            TlsPart::Suites => self.suites.old.as_ref().or(self.suites.new.as_ref()).map(at),
-            TlsPart::Authorities => self.authorities.as_ref().map(at),
-            TlsPart::Shown => self.shown.as_ref().map(at),
-            TlsPart::Revoked => self.revoked.as_ref().map(at),
-            TlsPart::TicketKey => self.ticket_key.as_ref().map(at),
-            TlsPart::Stapling => self.stapling.as_ref().map(at),
-        }
-    }
-}
-
-impl<T> Placed<T> {
-    fn map<U>(self, change: impl FnOnce(T) -> U) -> Placed<U> {
-        Placed { value: change(self.value), place: self.place, len: self.len }
-    }
-}
-
-/// Adds files to those that were named before.
-fn add(files: &mut Option<Placed<Vec<PathBuf>>>, more: Placed<Vec<PathBuf>>) {
-    match files {
-        Some(files) => files.value.extend(more.value),
-        None => *files = Some(more),
-    }
-}
-
-/// Remembers where a word stands.
-fn placed<T>(directive: &Directive<'_>, word: &Word<'_>, value: T) -> Placed<T> {
-    match directive.args_text.place() {
-        Some(place) => {
-            let place = Place { offset: place.offset + word.at as u32, ..place };
-            Placed { value, place, len: word.len }
-        }
-        // The arguments were expanded, so their bytes are not those of the file.
-        None => placed_name(directive, value),
-    }
-}
-
-/// Remembers where a directive stands.
-fn placed_name<T>(directive: &Directive<'_>, value: T) -> Placed<T> {
-    Placed { value, place: directive.place, len: directive.name_text.len() }
 }
 
 #[cfg(test)]

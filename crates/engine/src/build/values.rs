@@ -9,6 +9,7 @@ use milepost_syntax::Word;
 
 use super::report::{Finding, show};
 use super::{Builder, Directive};
+use crate::number::leading_number;
 
 impl Builder<'_> {
     /// Whether httpd would take the arguments; an error otherwise. `lower` is the directive's name.
@@ -201,12 +202,6 @@ fn wrong_range(words: &[Word<'_>], least: i64, most: i64) -> Option<Wrong> {
         let finding = Finding::error(format!("{} is out of range", show(&word.text)));
         (word.at, word.len, finding.hint(format!("write a number from {least} on, up to {most}")))
     })
-}
-
-/// As C's `atoi`.
-fn leading_number(text: &[u8]) -> i64 {
-    let end = text.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(text.len());
-    std::str::from_utf8(&text[..end]).ok().and_then(|digits| digits.parse().ok()).unwrap_or(0)
 }
 
 /// Source: `modules/generators/mod_autoindex.c`, `add_opts`.

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use super::super::report::Finding;
 use super::super::{Builder, Directive};
-use super::{Placed, Suites, add, placed_name};
+use super::draft::{Placed, Suites, add, placed_name};
 use crate::decision::Place;
 use crate::tls::{TlsBackend, TlsFault, TlsPart, TlsRevocation, TlsVerify, TlsVersions};
 

@@ -7,7 +7,8 @@ use std::path::PathBuf;
 
 use super::super::report::{Finding, show};
 use super::super::{Builder, Directive, path_to_bytes};
-use super::{CERTIFICATES_MAX, Placed, TlsDraft, placed};
+use super::CERTIFICATES_MAX;
+use super::draft::{Placed, TlsDraft, placed};
 use crate::outside::FileKind;
 
 impl Builder<'_> {
