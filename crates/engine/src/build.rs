@@ -296,6 +296,7 @@ impl<'o> Builder<'o> {
         }
         let pool = std::mem::take(&mut self.pool);
         let settings = std::mem::take(&mut self.settings);
+        let logs_variables = settings.logs.look_at_variables();
         let names = std::mem::take(&mut self.names);
         let hosts = Hosts::new(&pool, &servers);
         let mut programs = std::mem::take(&mut self.maps.programs);
@@ -319,6 +320,7 @@ impl<'o> Builder<'o> {
             proxies,
             backends,
             balancers,
+            logs_variables,
             types,
         })
     }

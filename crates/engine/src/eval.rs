@@ -132,7 +132,10 @@ struct Hop {
     path_info: Vec<u8>,
     /// What stands at `filename`, once it has been looked at.
     kind: Option<FileKind>,
+    /// The variables. Whoever reads them asks [`Run::env`].
     env: Table,
+    /// `SCRIPT_URL` and `SCRIPT_URI` are set too, and not yet written.
+    has_script: bool,
     notes: Table,
     /// The response fields that go when the response is an error.
     fields: Table,
@@ -177,6 +180,7 @@ impl Hop {
         self.path_info.clear();
         self.kind = None;
         self.env.clear();
+        self.has_script = false;
         self.notes.clear();
         self.fields.clear();
         self.config = None;
@@ -205,6 +209,7 @@ impl Hop {
         self.path_info.clone_from(&other.path_info);
         self.kind = other.kind;
         self.env.copy_from(&other.env);
+        self.has_script = other.has_script;
         self.notes.copy_from(&other.notes);
         self.fields.copy_from(&other.fields);
         self.config.clone_from(&other.config);
@@ -301,13 +306,15 @@ pub(crate) fn decide<'s>(
     work.seen.stop();
     let line_bytes_max = program.settings.request_line_bytes_max;
     let parsed = target::parse(request, line_bytes_max, host);
-    let (path, args, host_port, authority) = match parsed {
-        Ok(target::Target::Path { path, args, port, authority }) => (path, args, port, authority),
-        Ok(target::Target::Asterisk) => (&b"*"[..], None, None, None),
+    let (path, is_bare, args, host_port, authority) = match parsed {
+        Ok(target::Target::Path { path, is_bare, args, port, authority }) => {
+            (path, is_bare, args, port, authority)
+        }
+        Ok(target::Target::Asterisk) => (&b"*"[..], false, None, None, None),
         // Nothing of a request that cannot be read is known, its host least of all.
         Err(_) => {
             host.clear();
-            (&b""[..], None, None, None)
+            (&b""[..], false, None, None, None)
         }
     };
     let host_field = host.sent();
@@ -340,11 +347,14 @@ pub(crate) fn decide<'s>(
     let answer = match parsed.and_then(|_| run.check_tls()) {
         Err(status) => run.conclude(hop, End::Status(status)),
         Ok(()) => {
-            let end = run.pass(hop, path);
+            let end = run.pass(hop, path, is_bare);
             run.conclude(hop, end)
         }
     };
     let answer = run.finish(hop, answer);
+    if program.logs_variables {
+        run.settle_env(hop);
+    }
     let Run { rule, has_first, redirects, .. } = run;
     if let Answer::Proxy(_) = answer {
         scratch.keep(has_first, redirects, rule.as_ref());
@@ -516,6 +526,7 @@ impl<'r> Run<'r> {
     fn new_subrequest(&self, hop: &Hop) -> Hop {
         let mut sub = Hop { subrequest: true, as_get: true, status: 200, ..Hop::default() };
         sub.env.copy_from(&hop.env);
+        self.write_script_env(hop, &mut sub.env);
         sub.checked = Some(hop.config.clone());
         sub.walked.clone_from(&hop.walked);
         sub

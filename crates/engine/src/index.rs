@@ -14,6 +14,7 @@ mod trie;
 
 use crate::pattern::Reach;
 use crate::pool::{Pool, Str};
+use crate::words::{MASKED_BYTES_MAX, slashes};
 
 use exact::Exact;
 use postings::{Cursor, List, Postings};
@@ -254,6 +255,14 @@ impl Index {
 
     /// Looks up every place where the path can be cut: `/docs` ends before a slash, `/docs/` after it.
     fn find_paths(&self, input: &[u8], merged: &mut Vec<u8>, cursor: &mut Cursor) {
+        if input.len() <= MASKED_BYTES_MAX {
+            let before = slashes(input);
+            let after = before << 1;
+            if before & after == 0 {
+                let lengths = (before | after | 1 << input.len()) & !1;
+                return self.paths.find_starts(input, lengths, cursor);
+            }
+        }
         let mut previous = 0;
         for (at, &byte) in input.iter().enumerate() {
             if byte == b'/' {

@@ -31,6 +31,7 @@ mod status;
 mod tls;
 mod trace;
 mod wildcard;
+mod words;
 
 pub use build::LoadOptions;
 pub use decision::{Decision, Outcome, Rule};

@@ -121,6 +121,22 @@ impl PartialEq for LogExpression {
 impl Eq for LogExpression {}
 
 impl LogSettings {
+    /// Whether any log shows a variable of the request, or depends on one.
+    pub(crate) fn look_at_variables(&self) -> bool {
+        let shows = |format: &LogFormat| {
+            format.items.iter().any(|item| matches!(item.what, LogWhat::Variable(_)))
+        };
+        let depends = |log: &LogDraft| matches!(log.condition, Some(LogCondition::Variable { .. }));
+        let is_variable = |item: &ErrorItem| matches!(item.what, ErrorWhat::Variable(_));
+        let errors = self.error_request_formats.iter().chain([&self.error_format]);
+        self.formats.iter().any(|named| shows(&named.format))
+            || self.logs.iter().any(|log| {
+                depends(log)
+                    || matches!(&log.format, FormatChoice::Text(_, format) if shows(format))
+            })
+            || errors.flat_map(|format| &format.items).any(is_variable)
+    }
+
     /// The access logs of a server: its own, or else those of the main server; and the global ones.
     pub fn of_server(&self, server: usize) -> Vec<Log> {
         let own = self.logs.iter().any(|log| log.server == server && !log.global);

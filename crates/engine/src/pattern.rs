@@ -86,7 +86,7 @@ impl Pattern {
         subject: &[u8],
         matcher: &mut Matcher,
     ) -> Result<Option<Captures>, MatchError> {
-        let whole = |len: usize| Captures::of(&[(0, len)]);
+        let whole = |len: usize| Captures::of([(0, len)]);
         Ok(match self.0 {
             Shape::Exact(literal) => (subject == pool.get(literal)).then(|| whole(subject.len())),
             Shape::Prefix(literal) => {
@@ -95,11 +95,11 @@ impl Pattern {
             Shape::PrefixAndRest(literal) => {
                 let (start, end) = (literal.len(), subject.len());
                 let found = subject.starts_with(pool.get(literal));
-                found.then(|| Captures::of(&[(0, end), (start, end)]))
+                found.then(|| Captures::of([(0, end), (start, end)]))
             }
             Shape::Contains(literal) => {
                 let at = memchr::memmem::find(subject, pool.get(literal));
-                at.map(|at| Captures::of(&[(at, at + literal.len())]))
+                at.map(|at| Captures::of([(at, at + literal.len())]))
             }
             Shape::Walk(text) => walk::find(pool.get(text), subject),
             Shape::Other(ref compiled) => {

@@ -83,6 +83,8 @@ pub(crate) struct Program {
     pub(crate) proxies: bool,
     pub(crate) backends: Vec<Backend>,
     pub(crate) balancers: Vec<Balancer>,
+    /// Whether logs show variables.
+    pub(crate) logs_variables: bool,
     /// Media types by extension, read when first asked for.
     pub(crate) types: OnceLock<Types>,
 }

@@ -190,13 +190,23 @@ impl Captures {
     }
 
     /// Makes captures of byte ranges, for a match that was found without PCRE2.
-    pub fn of(spans: &[(usize, usize)]) -> Captures {
-        let mut captures =
-            Captures { count: spans.len().min(GROUPS_MAX) as u8, ..Captures::default() };
-        for (span, &(start, end)) in captures.spans.iter_mut().zip(spans) {
-            *span = (start as u32, end as u32);
+    pub fn of<const COUNT: usize>(spans: [(usize, usize); COUNT]) -> Captures {
+        const { assert!(COUNT <= GROUPS_MAX) };
+        let mut captures = Captures::default();
+        for (group, (start, end)) in spans.into_iter().enumerate() {
+            captures.set(group, start, end);
         }
         captures
+    }
+
+    /// Says where a group is. The groups before it have to be set too.
+    ///
+    /// # Panics
+    /// When it is not below [`GROUPS_MAX`].
+    #[inline]
+    pub fn set(&mut self, group: usize, start: usize, end: usize) {
+        self.spans[group] = (start as u32, end as u32);
+        self.count = self.count.max(group as u8 + 1);
     }
 
     /// Returns the byte range of group `index` (0 is the whole match), unless the group was not set.

@@ -280,10 +280,9 @@ impl Builder<'_> {
         } else if flags.has(Flags::QUERY_DISCARD) && !bytes.contains(&b'?') {
             flags.set(Flags::QUERY_NONE);
         }
-        if memchr::memchr3(b'\\', b'$', b'%', self.pool.get(text)).is_some() {
-            Substitution::Expanded(text)
-        } else {
-            Substitution::Plain(text)
+        match memchr::memchr3(b'\\', b'$', b'%', self.pool.get(text)) {
+            Some(plain) => Substitution::Expanded(text, plain.try_into().unwrap_or(u16::MAX)),
+            None => Substitution::Plain(text),
         }
     }
 

@@ -113,7 +113,7 @@ impl<'r> Run<'r> {
                     rule,
                     number,
                     covered: 0,
-                    captures: Some(Captures::of(&[(0, uri.len())])),
+                    captures: Some(Captures::of([(0, uri.len())])),
                 }),
                 AliasMatcher::Match(pattern) => {
                     // A pattern that runs into a limit does not match, as in httpd.
@@ -349,7 +349,7 @@ mod tests {
     }
 
     fn captures() -> Captures {
-        Captures::of(&[(0, 3), (1, 2)])
+        Captures::of([(0, 3), (1, 2)])
     }
 
     proptest! {

@@ -105,6 +105,7 @@ impl Run<'_> {
         let (path, args) = split_query(&target);
         // Rules can leave a status behind: what fails from here on is answered as this request.
         if hop.status != 200 && !self.has_first {
+            self.settle_env(hop);
             self.has_first = true;
             self.work.first.copy_from(hop);
         }
@@ -116,7 +117,7 @@ impl Run<'_> {
         hop.checked = Some(hop.config.take());
         self.keep_fields(hop, why);
         self.rename_env(hop);
-        let end = self.pass(hop, path);
+        let end = self.pass(hop, path, false);
         if !matches!(end, End::Internal | End::Page | End::Redirect(_)) {
             self.work.answer = target;
             self.work.answer.clear();
@@ -171,6 +172,7 @@ impl Run<'_> {
         match kind {
             DocumentKind::Path(_) => {
                 if !self.has_first {
+                    self.settle_env(hop);
                     self.has_first = true;
                     self.work.first.copy_from(hop);
                 }

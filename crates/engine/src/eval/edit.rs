@@ -91,7 +91,7 @@ impl Run<'_> {
             EditCondition::Early => stage == Stage::Early,
             _ if stage == Stage::Early => false,
             EditCondition::Always => true,
-            EditCondition::Env { name, set } => hop.env.get(pool.get(*name)).is_some() == *set,
+            EditCondition::Env { name, set } => self.env(hop, pool.get(*name)).is_some() == *set,
             EditCondition::Expression(condition) => {
                 let mut capture = Capture::default();
                 let holds = self.holds(condition, hop, &mut capture);
@@ -179,7 +179,8 @@ impl Run<'_> {
             Piece::Text(piece) => out.extend_from_slice(pool.get(piece)),
             Piece::Env(name) => {
                 let start = out.len();
-                out.extend_from_slice(hop.env.get(pool.get(name)).unwrap_or(b"(null)"));
+                let value = self.env(hop, pool.get(name));
+                out.extend_from_slice(value.as_deref().unwrap_or(b"(null)"));
                 // A variable cannot end the field line.
                 for byte in &mut out[start..] {
                     if matches!(byte, b'\r' | b'\n') {

@@ -7,13 +7,19 @@
 //! Source: httpd 2.4.71 `modules/metadata/mod_setenvif.c`, `match_headers`; `mod_env.c`,
 //! `fixup_env_module`; `modules/http/http_request.c`, `rename_original_env`.
 
+use std::borrow::Cow;
+
 use milepost_pcre::Captures;
 
 use super::identity::write_text;
+use super::table::Table;
 use super::{Config, Hop, Run, alias, variable};
 use crate::expr::Capture;
 use crate::pool::Pool;
 use crate::program::{Attribute, EnvChange, EnvRule, EnvRules, EnvTest, Part};
+
+const SCRIPT_URL: &[u8] = b"SCRIPT_URL";
+const SCRIPT_URI: &[u8] = b"SCRIPT_URI";
 
 impl Run<'_> {
     /// `SetEnvIf` of the server, for a path that is still encoded.
@@ -37,27 +43,55 @@ impl Run<'_> {
     }
 
     /// `SCRIPT_URL` and `SCRIPT_URI`: the path of the request that the client sent, and its URL. mod_rewrite
-    /// sets them where it is on, whether it has rules or not.
+    /// sets them where it is on, whether it has rules or not. Hardly anybody reads them, so nothing is written
+    /// before somebody does, or before what they are made of changes: see [`Run::settle_env`].
     pub(super) fn set_script_env(&mut self, hop: &mut Hop) {
-        if hop.subrequest || hop.rewriting_ended || hop.uri.first() != Some(&b'/') {
-            return;
+        if !hop.subrequest && !hop.rewriting_ended && hop.uri.first() == Some(&b'/') {
+            hop.has_script = true;
         }
-        let Hop { env, uri, .. } = hop;
-        if env.is_empty() {
-            // Nothing that these could replace.
-            let names: [&[u8]; 2] = [b"SCRIPT_URL", b"SCRIPT_URI"];
-            env.add_with_start(names, |url| self.write_self_url(url), uri);
-            return;
+    }
+
+    /// Writes the variables that are set and not yet written.
+    pub(super) fn settle_env(&mut self, hop: &mut Hop) {
+        if hop.has_script {
+            let mut env = std::mem::take(&mut hop.env);
+            self.write_script_env(hop, &mut env);
+            hop.env = env;
+            hop.has_script = false;
         }
-        let mut url = self.take_buffer();
-        let mut path = self.take_buffer();
-        path.extend_from_slice(env.get(b"REDIRECT_SCRIPT_URL").unwrap_or(uri));
-        self.write_self_url(&mut url);
-        url.extend_from_slice(&path);
-        env.set(b"SCRIPT_URL", &path);
-        env.set(b"SCRIPT_URI", &url);
-        self.put_buffer(path);
-        self.put_buffer(url);
+    }
+
+    /// Writes those of `hop` that are not yet written to `env`.
+    pub(super) fn write_script_env(&self, hop: &Hop, env: &mut Table) {
+        for name in [SCRIPT_URL, SCRIPT_URI] {
+            let mut value = Vec::new();
+            if self.write_script(hop, env, name, &mut value) {
+                env.set(name, &value);
+            }
+        }
+    }
+
+    /// Appends the value of a variable that is set and not yet written; false if `name` is none.
+    fn write_script(&self, hop: &Hop, env: &Table, name: &[u8], out: &mut Vec<u8>) -> bool {
+        if !hop.has_script {
+            return false;
+        }
+        if name.eq_ignore_ascii_case(SCRIPT_URI) {
+            self.write_self_url(out);
+        } else if !name.eq_ignore_ascii_case(SCRIPT_URL) {
+            return false;
+        }
+        out.extend_from_slice(env.get(b"REDIRECT_SCRIPT_URL").unwrap_or(&hop.uri));
+        true
+    }
+
+    /// The value of a variable.
+    pub(super) fn env<'h>(&self, hop: &'h Hop, name: &[u8]) -> Option<Cow<'h, [u8]>> {
+        let mut value = Vec::new();
+        if self.write_script(hop, &hop.env, name, &mut value) {
+            return Some(value.into());
+        }
+        hop.env.get(name).map(Cow::Borrowed)
     }
 
     /// `SetEnv` and `PassEnv`; after them the variables of mod_ssl.
@@ -73,6 +107,7 @@ impl Run<'_> {
     /// Gives the variables the names that they have after an internal redirect. Where two have one name,
     /// the later one stays.
     pub(super) fn rename_env(&mut self, hop: &mut Hop) {
+        self.settle_env(hop);
         let mut renamed = std::mem::take(&mut self.work.renamed);
         renamed.clear();
         for (name, value) in hop.env.iter() {
@@ -91,7 +126,11 @@ impl Run<'_> {
 
     /// `%{ENV:name}`: a note, a variable, or one of the process.
     pub(super) fn write_env(&self, hop: &Hop, name: &[u8], out: &mut Vec<u8>) {
-        if let Some(value) = hop.notes.get(name).or_else(|| hop.env.get(name)) {
+        if let Some(note) = hop.notes.get(name) {
+            out.extend_from_slice(note);
+        } else if self.write_script(hop, &hop.env, name, out) {
+            // That is it.
+        } else if let Some(value) = hop.env.get(name) {
             out.extend_from_slice(value);
         } else if let Ok(name) = std::str::from_utf8(name)
             && let Some(value) = self.outside.environment(name)

@@ -3,6 +3,7 @@
 //! Source: httpd 2.4.71 `server/util_expr_eval.c`, `request_var_fn`, `conn_var_fn`, `misc_var_fn`,
 //! `req_table_func`, `env_func`, `op_url_subr`, `op_file_subr`.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 
 use milepost_http::path;
@@ -102,10 +103,14 @@ impl Context for InRequest<'_, '_> {
                 run.write_request_field(name, out);
                 return;
             }
-            Table::Response => hop.fields.get(name).or_else(|| run.work.always.get(name)),
-            Table::Notes => hop.notes.get(name),
-            Table::Environment => hop.env.get(name),
-            Table::AnyEnvironment => hop.notes.get(name).or_else(|| hop.env.get(name)),
+            Table::Response => {
+                hop.fields.get(name).or_else(|| run.work.always.get(name)).map(Cow::Borrowed)
+            }
+            Table::Notes => hop.notes.get(name).map(Cow::Borrowed),
+            Table::Environment => run.env(hop, name),
+            Table::AnyEnvironment => {
+                hop.notes.get(name).map(Cow::Borrowed).or_else(|| run.env(hop, name))
+            }
             Table::Process => None,
             Table::Tls => {
                 run.tls_variable(hop, name, out);
@@ -113,7 +118,7 @@ impl Context for InRequest<'_, '_> {
             }
         };
         if let Some(value) = value {
-            return out.extend_from_slice(value);
+            return out.extend_from_slice(&value);
         }
         if matches!(table, Table::AnyEnvironment | Table::Process)
             && let Ok(name) = std::str::from_utf8(name)

@@ -43,6 +43,7 @@ impl Run<'_> {
         if let Translated::End(end) = self.translate(hop, &config) {
             return Err(end);
         }
+        self.settle_env(hop);
         hop.config = None;
         if hop.uri == b"*" {
             return Err(End::Server);
@@ -151,10 +152,17 @@ impl Run<'_> {
         end
     }
 
-    /// One pass, from the request as it was read to its handler.
-    pub(super) fn pass(&mut self, hop: &mut Hop, path: &[u8]) -> End {
+    /// One pass, from the request as it was read to its handler. A bare path is one that needs no decoding.
+    pub(super) fn pass(&mut self, hop: &mut Hop, path: &[u8], is_bare: bool) -> End {
         let read = self.read(hop, path);
-        let result = read.and_then(|()| self.set_path(hop, path).map_err(End::Status));
+        let result = read.and_then(|()| {
+            if is_bare {
+                hop.uri.clear();
+                hop.uri.extend_from_slice(path);
+                return Ok(());
+            }
+            self.set_path(hop, path).map_err(End::Status)
+        });
         result.map_or_else(|end| end, |()| self.process(hop))
     }
 }

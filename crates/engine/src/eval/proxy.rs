@@ -254,6 +254,7 @@ impl<'r> Run<'r> {
         }
         let mut target = self.take_buffer();
         if pass.interpolates && pass.style.interpolate {
+            self.settle_env(hop);
             interpolate(pass.target, &hop.env, &mut target);
         } else {
             target.extend_from_slice(pass.target);

@@ -55,7 +55,7 @@ struct Place<'l> {
 
 /// The state that rules leave for the hook.
 #[derive(Default)]
-struct Marks {
+struct Marks<'l> {
     proxy: bool,
     pass_through: bool,
     /// The last substituting rule allows any file system path.
@@ -63,10 +63,10 @@ struct Marks {
     /// A rule named this very server, and what is left is a URL-path for sure.
     reduced: bool,
     /// What the last substitution says literally, up to its second segment.
-    literal: Vec<u8>,
+    literal: &'l [u8],
 }
 
-impl Run<'_> {
+impl<'r> Run<'r> {
     /// The rules of the server, before the file is looked for.
     pub(super) fn rewrite_server(&mut self, hop: &mut Hop, config: &Config<'_>) -> Translated {
         let on = config.get().rewrite.as_ref().is_some_and(RewriteDir::is_on);
@@ -79,7 +79,7 @@ impl Run<'_> {
         }
         hop.filename.clone_from(&hop.uri);
         let sent_args = self.remember_args(hop);
-        let mut marks = Marks { literal: self.take_buffer(), ..Marks::default() };
+        let mut marks = Marks::default();
         let server = self.server;
         let place = Place { lists: &server.rewrite, directory: None };
         let passed = self.run_rules(place, hop, &mut marks);
@@ -95,17 +95,19 @@ impl Run<'_> {
                     // A URL is no path for what comes next.
                     Translated::End(End::Status(400))
                 } else {
+                    self.settle_env(hop);
                     hop.uri.clone_from(&hop.filename);
                     Translated::Declined
                 }
             }
             Passed::Changed { no_escape } => match absolute(&hop.filename) {
-                Some((skip, _)) => self.external_redirect(hop, skip, no_escape, &sent_args),
+                Some((skip, _)) => {
+                    self.external_redirect(hop, skip, no_escape, sent_args.as_deref())
+                }
                 None => self.local_path(hop, &marks),
             },
         };
-        self.put_buffer(sent_args.1);
-        self.put_buffer(marks.literal);
+        sent_args.into_iter().for_each(|args| self.put_buffer(args));
         translated
     }
 
@@ -131,7 +133,7 @@ impl Run<'_> {
         let mut original = self.take_buffer();
         original.extend_from_slice(&hop.filename);
         let sent_args = self.remember_args(hop);
-        let mut marks = Marks { literal: self.take_buffer(), ..Marks::default() };
+        let mut marks = Marks::default();
         let place = Place { lists: &dir.rules, directory: Some(directory) };
         let passed = self.run_rules(place, hop, &mut marks);
         let end = match passed {
@@ -148,7 +150,7 @@ impl Run<'_> {
             Passed::Changed { no_escape } => match absolute(&hop.filename) {
                 Some((skip, _)) => {
                     self.rebase_redirect(hop, dir, skip);
-                    match self.external_redirect(hop, skip, no_escape, &sent_args) {
+                    match self.external_redirect(hop, skip, no_escape, sent_args.as_deref()) {
                         Translated::End(end) => Some(end),
                         Translated::Done | Translated::Declined => None,
                     }
@@ -156,20 +158,24 @@ impl Run<'_> {
                 None => self.internal_path(hop, dir, &original),
             },
         };
-        self.put_buffer(sent_args.1);
-        self.put_buffer(marks.literal);
+        sent_args.into_iter().for_each(|args| self.put_buffer(args));
         self.put_buffer(original);
         end
     }
 
-    fn remember_args(&mut self, hop: &Hop) -> (bool, Vec<u8>) {
-        let mut args = self.take_buffer();
-        args.extend_from_slice(&hop.args);
-        (hop.has_args, args)
+    fn remember_args(&mut self, hop: &Hop) -> Option<Vec<u8>> {
+        hop.has_args.then(|| {
+            let mut args = self.take_buffer();
+            args.extend_from_slice(&hop.args);
+            args
+        })
     }
 
     /// Runs the rules in order.
-    fn run_rules(&mut self, place: Place<'_>, hop: &mut Hop, marks: &mut Marks) -> Passed {
+    fn run_rules<'l>(&mut self, place: Place<'l>, hop: &mut Hop, marks: &mut Marks<'l>) -> Passed
+    where
+        'r: 'l,
+    {
         self.note(None, |_| Event::Rules {
             of: match place.directory {
                 None => "the server".to_owned(),
@@ -183,13 +189,17 @@ impl Run<'_> {
         passed
     }
 
-    fn run_rules_on(
+    fn run_rules_on<'l>(
         &mut self,
-        place: Place<'_>,
+        place: Place<'l>,
         hop: &mut Hop,
-        marks: &mut Marks,
+        marks: &mut Marks<'l>,
         input: &mut Vec<u8>,
-    ) -> Passed {
+    ) -> Passed
+    where
+        'r: 'l,
+    {
+        let program = self.program;
         let mut passed = Passed::Unchanged;
         let mut rounds = 1;
         // Rules are numbered through all lists; `at` is the next that may run.
@@ -198,7 +208,7 @@ impl Run<'_> {
         // The rule at `at` runs whether the index names it or not: it follows one that matched.
         let mut forced = false;
         while let Some(part) = place.lists.get(list_number) {
-            let (list, pool) = (&*part.value, part.pool(&self.program.pool));
+            let (list, pool) = (&*part.value, part.pool(&program.pool));
             let len = list.rules.len() as u32;
             if at >= base + len {
                 (list_number, base, started) = (list_number + 1, base + len, false);
@@ -221,10 +231,14 @@ impl Run<'_> {
                 continue;
             };
             at = base + number + 1;
-            if !std::mem::take(&mut forced) && !is_reached(place, at - 1, hop.subrequest) {
+            let rule = &list.rules[number as usize];
+            let may_follow = rule.flags.has(Flags::FOLLOWS) || number == 0 && base > 0;
+            if !std::mem::take(&mut forced)
+                && may_follow
+                && !is_reached(place, at - 1, hop.subrequest)
+            {
                 continue;
             }
-            let rule = &list.rules[number as usize];
             list.fetch(rule, pool);
             let flags = rule.flags;
             if hop.subrequest && flags.skips_subrequests() {
@@ -306,13 +320,13 @@ impl Run<'_> {
         }
     }
 
-    fn apply(
+    fn apply<'l>(
         &mut self,
-        (list, pool): (&RewriteList, &Pool),
-        rule: &RewriteRule,
-        place: Place<'_>,
+        (list, pool): (&'l RewriteList, &'l Pool),
+        rule: &'l RewriteRule,
+        place: Place<'l>,
         hop: &mut Hop,
-        marks: &mut Marks,
+        marks: &mut Marks<'l>,
         input: &[u8],
     ) -> Applied {
         let negated = rule.flags.has(Flags::NEGATED);
@@ -337,19 +351,18 @@ impl Run<'_> {
         self.add_vary(hop);
         let template = match rule.substitution {
             Substitution::None => None,
-            Substitution::Plain(text) => Some((text, false)),
-            Substitution::Expanded(text) => Some((text, true)),
+            Substitution::Plain(text) => Some((text, text.len())),
+            Substitution::Expanded(text, plain) => Some((text, usize::from(plain))),
         };
         let mut result = self.take_buffer();
         let mut origins = Origins::default();
-        if let Some((text, expand)) = template {
-            let text = pool.get(text);
-            if expand {
+        if let Some((text, plain)) = template {
+            let (plain, text) = pool.get(text).split_at(plain);
+            result.extend_from_slice(plain);
+            if !text.is_empty() {
                 let escape = rule.extra.as_deref().map(|extra| extra.escape).unwrap_or_default();
                 let escape = rule.flags.has(Flags::ESCAPE_BACKREFS).then_some(escape);
                 self.expand(hop, text, backrefs, escape, &mut result, Some(&mut origins));
-            } else {
-                result.extend_from_slice(text);
             }
             if !origins.is_empty()
                 && query_start(&result, rule.flags).is_some_and(|at| origins.has(at))
@@ -368,8 +381,7 @@ impl Run<'_> {
         };
         std::mem::swap(&mut hop.filename, &mut result);
         self.put_buffer(result);
-        marks.literal.clear();
-        marks.literal.extend_from_slice(pool.get(text));
+        marks.literal = pool.get(text);
         marks.unsafe_prefix = rule.flags.has(Flags::UNSAFE_PREFIX_STAT);
         self.finish_rule(rule, place, hop, marks);
         self.note(Some((rule.place, pool)), |_| Event::Rewritten {
@@ -381,6 +393,9 @@ impl Run<'_> {
 
     /// `E=` and `CO=`.
     fn effects(&mut self, effects: &[Effect], hop: &mut Hop, backrefs: Backrefs<'_>) {
+        if !effects.is_empty() {
+            self.settle_env(hop);
+        }
         for effect in effects {
             let (Effect::Env(text) | Effect::Cookie(text) | Effect::Type(text)) = effect;
             let template = backrefs.pool.get(*text);
@@ -405,7 +420,7 @@ impl Run<'_> {
 }
 
 /// Whether the rules made a query string that cannot be sent, and that nothing will escape.
-fn is_unsendable(hop: &Hop, passed: Passed, marks: &Marks) -> bool {
+fn is_unsendable(hop: &Hop, passed: Passed, marks: &Marks<'_>) -> bool {
     let no_escape = passed == Passed::Changed { no_escape: true };
     let is_url = || !marks.proxy && !marks.pass_through && absolute(&hop.filename).is_some();
     hop.has_args && (no_escape || !is_url()) && has_blank_or_control(&hop.args)

@@ -89,25 +89,6 @@ impl Table {
         self.entries.push(Entry { name, value: Some(value) });
     }
 
-    /// Adds two names: the value of the first is `end`, that of the second what `write_start` appends to a
-    /// buffer, and `end`.
-    pub(crate) fn add_with_start(
-        &mut self,
-        [name, name_with_start]: [&[u8]; 2],
-        write_start: impl FnOnce(&mut Vec<u8>),
-        end: &[u8],
-    ) {
-        let names = self.push(&[name, name_with_start]);
-        let middle = names.start + name.len();
-        write_start(&mut self.text);
-        let value = self.push(&[end]);
-        let whole = Span { start: names.end, end: value.end };
-        self.entries.extend([
-            Entry { name: Span { start: names.start, end: middle }, value: Some(value) },
-            Entry { name: Span { start: middle, end: names.end }, value: Some(whole) },
-        ]);
-    }
-
     /// Joins a value to the first that `name` has, with a comma; sets it if there is none.
     pub(crate) fn merge(&mut self, name: &[u8], value: &[u8]) {
         let first =
@@ -254,15 +235,6 @@ mod tests {
             old == b"1"
         });
         check(&base, "A=2 B=3 A=1!");
-    }
-
-    #[test]
-    fn a_value_can_be_the_end_of_another() {
-        let mut table = Table::default();
-        table.add_with_start([b"A", b"BC"], |out| out.extend_from_slice(b"12"), b"3");
-        check(&table, "A=3 BC=123");
-        table.set(b"a", b"4");
-        check(&table, "A=4 BC=123");
     }
 
     #[track_caller]

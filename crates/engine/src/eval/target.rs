@@ -6,6 +6,7 @@
 use milepost_http::uri::Uri;
 
 use crate::request::{Request, Version};
+use crate::words::is_bare_path;
 
 /// The name in the last `Host` field. Most clients say the same again and again.
 #[derive(Debug, Default)]
@@ -50,6 +51,8 @@ pub(super) enum Target<'a> {
     /// A path and a query string, for the host that was written into the buffer.
     Path {
         path: &'a [u8],
+        /// The path needs no decoding, and nothing in it needs to be merged.
+        is_bare: bool,
         args: Option<&'a [u8]>,
         port: Option<u16>,
         /// The authority of an absolute-form, which replaces the `Host` field.
@@ -68,7 +71,12 @@ pub(super) fn parse<'a>(
     host: &mut Host,
 ) -> Result<Target<'a>, u16> {
     let target = request.target;
-    let scan = Scan::of(target);
+    let is_bare = is_bare_path(target);
+    let scan = if is_bare {
+        Scan { is_forbidden: false, path_end: target.len() }
+    } else {
+        Scan::of(target)
+    };
     if scan.is_forbidden {
         return Err(400);
     }
@@ -91,17 +99,20 @@ pub(super) fn parse<'a>(
         return Err(414);
     }
     if request.method == b"CONNECT" {
-        return Ok(Target::Path { path: b"/", args: None, port, authority: None });
+        return Ok(Target::Path { path: b"/", is_bare: true, args: None, port, authority: None });
     }
     if target == b"*" {
         return if request.method == b"OPTIONS" { Ok(Target::Asterisk) } else { Err(400) };
+    }
+    if is_bare {
+        return Ok(Target::Path { path: target, is_bare, args: None, port, authority: None });
     }
     if target.first() == Some(&b'/') {
         // More than one leading slash would read as an authority.
         let slashes = target.iter().take_while(|&&byte| byte == b'/').count();
         let path = &target[slashes - 1..scan.path_end];
         let args = target.get(scan.path_end + 1..);
-        return Ok(Target::Path { path, args, port, authority: None });
+        return Ok(Target::Path { path, is_bare, args, port, authority: None });
     }
     let uri = Uri::parse(target);
     let path = uri.path.unwrap_or(b"/");
@@ -123,7 +134,7 @@ pub(super) fn parse<'a>(
             authority = Some(&rest[..end]).filter(|_| hosts > 0);
         }
     }
-    Ok(Target::Path { path, args: uri.query, port, authority })
+    Ok(Target::Path { path, is_bare, args: uri.query, port, authority })
 }
 
 /// What one look at a request-target tells.

@@ -14,7 +14,7 @@ use std::hash::{BuildHasher, Hasher};
 
 use foldhash::fast::RandomState;
 
-use super::postings::{List, Postings};
+use super::postings::{Cursor, List, Postings};
 
 /// Literals that are hashed before they are filed.
 const BATCH: usize = 256;
@@ -95,6 +95,17 @@ impl Exact {
         }
         let at = self.position(self.hash(literal));
         if self.tags[at] == 0 { List::EMPTY } else { self.slots[at].rules }
+    }
+
+    /// Calls up the rules filed under the starts of `text` that have one of these lengths: bit `n` for `n`
+    /// bytes, of which there are less than 63.
+    #[inline]
+    pub(super) fn find_starts(&self, text: &[u8], lengths: u64, cursor: &mut Cursor) {
+        let mut lengths = lengths & self.lengths;
+        while lengths != 0 {
+            cursor.add(self.get(&text[..lengths.trailing_zeros() as usize]));
+            lengths &= lengths - 1;
+        }
     }
 
     /// The slot with this hash, or the empty one where it belongs. There is always one that is empty.

@@ -7,6 +7,7 @@ use super::postings::{Cursor, List, Postings};
 use super::trie::Trie;
 use crate::pattern::Reach;
 use crate::pool::{Pool, Str};
+use crate::words::{MASKED_BYTES_MAX, slashes};
 
 /// Literals for one subject.
 #[derive(Debug, Default)]
@@ -84,8 +85,12 @@ impl Strings {
             cursor.add(self.exact.get(subject));
         }
         if !self.cuts.is_empty() {
-            for (at, _) in subject.iter().enumerate().filter(|&(_, &byte)| byte == b'/') {
-                cursor.add(self.cuts.get(&subject[..=at]));
+            if subject.len() <= MASKED_BYTES_MAX {
+                self.cuts.find_starts(subject, slashes(subject) << 1, cursor);
+            } else {
+                for at in memchr::memchr_iter(b'/', subject) {
+                    cursor.add(self.cuts.get(&subject[..=at]));
+                }
             }
         }
         self.prefixes.find(pool, subject, cursor);

@@ -90,8 +90,8 @@ pub(super) fn literal_end(pattern: &[u8]) -> Option<usize> {
 
 /// Matches a pattern that [`is_walkable`].
 pub(super) fn find(pattern: &[u8], subject: &[u8]) -> Option<Captures> {
-    let mut spans = [(0, 0); GROUPS_MAX];
-    let mut groups = 0;
+    let mut captures = Captures::default();
+    let (mut groups, mut group_start) = (0, 0);
     let mut at = 0;
     let mut steps = Steps::of(pattern)?;
     loop {
@@ -116,7 +116,7 @@ pub(super) fn find(pattern: &[u8], subject: &[u8]) -> Option<Captures> {
         };
         if rest.len() < steps.rest.len() {
             groups += 1;
-            spans[groups] = (at, at + len);
+            captures.set(groups, at, at + len);
             at += len;
             steps.rest = rest;
             continue;
@@ -140,9 +140,9 @@ pub(super) fn find(pattern: &[u8], subject: &[u8]) -> Option<Captures> {
             }
             Step::Open => {
                 groups += 1;
-                spans[groups].0 = at;
+                group_start = at;
             }
-            Step::Close => spans[groups].1 = at,
+            Step::Close => captures.set(groups, group_start, at),
             Step::End => {
                 if at < subject.len() {
                     return None;
@@ -150,8 +150,8 @@ pub(super) fn find(pattern: &[u8], subject: &[u8]) -> Option<Captures> {
             }
         }
     }
-    spans[0] = (0, at);
-    Some(Captures::of(&spans[..=groups]))
+    captures.set(0, 0, at);
+    Some(captures)
 }
 
 /// The steps of a pattern. `None` at the end, and at anything that is not understood.

@@ -8,6 +8,9 @@ use crate::index::{Filing, Index, Lookup, Subject};
 use crate::pattern::Pattern;
 use crate::pool::{Pool, Str};
 
+/// Lists with fewer rules are in the processor's caches as they are.
+const FETCHED_RULES_MIN: usize = 1 << 12;
+
 /// The rules of one context in order, with their conditions and their index.
 #[derive(Debug, Default)]
 pub(crate) struct RewriteList {
@@ -40,8 +43,9 @@ pub(crate) enum Substitution {
     None,
     /// Text with nothing to expand.
     Plain(Str),
-    /// Text with backreferences, variables, map calls or escapes.
-    Expanded(Str),
+    /// Text with backreferences, variables, map calls or escapes, and how many bytes of it at least stand for
+    /// themselves.
+    Expanded(Str, u16),
 }
 
 /// Arguments of the rarer flags.
@@ -243,9 +247,12 @@ impl RewriteList {
     /// Touches what a rule needs if it matches. Among a million rules none of it is in the processor's
     /// cache, which then waits for all of it at once and not for one after the other.
     pub(crate) fn fetch(&self, rule: &RewriteRule, pool: &Pool) {
+        if self.rules.len() < FETCHED_RULES_MIN {
+            return;
+        }
         let substitution = match rule.substitution {
             Substitution::None => &[],
-            Substitution::Plain(text) | Substitution::Expanded(text) => pool.get(text),
+            Substitution::Plain(text) | Substitution::Expanded(text, _) => pool.get(text),
         };
         let pattern = rule.pattern.text(pool);
         let condition = self.conditions_of(rule).first().map(|condition| condition.or);

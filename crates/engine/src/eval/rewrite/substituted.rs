@@ -18,7 +18,7 @@ impl Run<'_> {
         rule: &RewriteRule,
         place: Place<'_>,
         hop: &mut Hop,
-        marks: &mut Marks,
+        marks: &mut Marks<'_>,
     ) {
         let flags = rule.flags;
         if place.directory.is_some() && flags.has(Flags::DISCARD_PATH_INFO) {
@@ -126,7 +126,7 @@ impl Run<'_> {
         hop: &mut Hop,
         skip: usize,
         no_escape: bool,
-        sent_args: &(bool, Vec<u8>),
+        sent_args: Option<&[u8]>,
     ) -> Translated {
         let mut answer = std::mem::take(&mut self.work.answer);
         answer.clear();
@@ -154,7 +154,7 @@ impl Run<'_> {
         }
         if hop.has_args {
             answer.push(b'?');
-            let as_sent = sent_args.0 && sent_args.1 == hop.args;
+            let as_sent = sent_args == Some(&hop.args);
             if no_escape || as_sent {
                 answer.extend_from_slice(&hop.args);
             } else {
@@ -169,7 +169,7 @@ impl Run<'_> {
 
     /// The string is a path: of the file system if its first segment is there and that is allowed,
     /// else below the document root.
-    pub(super) fn local_path(&mut self, hop: &mut Hop, marks: &Marks) -> Translated {
+    pub(super) fn local_path(&mut self, hop: &mut Hop, marks: &Marks<'_>) -> Translated {
         if hop.filename.first() != Some(&b'/') {
             return Translated::End(End::Status(400));
         }
@@ -186,7 +186,7 @@ impl Run<'_> {
     }
 
     /// Whether the rewritten path is meant as one of the file system.
-    fn is_file_path(&self, hop: &Hop, marks: &Marks) -> bool {
+    fn is_file_path(&self, hop: &Hop, marks: &Marks<'_>) -> bool {
         let options = &self.server.rewrite_options;
         if marks.reduced && !options.legacy_prefix_doc_root {
             return false;
@@ -328,11 +328,14 @@ pub(super) fn has_blank_or_control(args: &[u8]) -> bool {
 #[inline]
 pub(in crate::eval) fn absolute(text: &[u8]) -> Option<(usize, bool)> {
     // Nearly all are one of these, written like this.
-    match text {
-        [b'/', ..] => None,
-        [b'h', b't', b't', b'p', b':', b'/', b'/', ..] => Some((b"http://".len(), true)),
-        [b'h', b't', b't', b'p', b's', b':', b'/', b'/', ..] => Some((b"https://".len(), true)),
-        _ => scheme_of(text),
+    if text.first() == Some(&b'/') {
+        None
+    } else if text.first_chunk() == Some(b"http://") {
+        Some((b"http://".len(), true))
+    } else if text.first_chunk() == Some(b"https://") {
+        Some((b"https://".len(), true))
+    } else {
+        scheme_of(text)
     }
 }
 
