@@ -8,6 +8,7 @@ CARGO ?= cargo
 # Where `install` puts things: DESTDIR is the root of a package, PREFIX is where it will stand.
 PREFIX ?= /usr/local
 DESTDIR ?=
+PLACE := $(abspath $(DESTDIR)$(PREFIX))
 # Rounds of `bench-server`.
 ROUNDS ?= 15
 # Names of other programs that `install` links to the binary, which then behaves as they do.
@@ -26,7 +27,7 @@ MILEPOST := $(TARGET)/release/milepost
 export MILEPOST_COMMIT ?= $(shell git describe --always --dirty 2>/dev/null)
 
 .PHONY: help demo test lint bench bench-load bench-loading bench-truth bench-server bench-tls bench-upload fuzz conformance install deb clean
-.PHONY: release manual
+.PHONY: release manual uninstall
 
 help: ## List the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -71,10 +72,15 @@ conformance: ## Compare CASES random configurations with the Apache found here
 	$(CARGO) run --locked -p milepost-testkit --example differential -- --cases $(CASES)
 
 install: release manual ## Copy binary, manual pages and completions below $(DESTDIR)$(PREFIX); LINKS="ab siege http_load" as well
-	install -D -m 755 $(MILEPOST) $(DESTDIR)$(PREFIX)/bin/milepost
-	mkdir -p $(DESTDIR)$(PREFIX)/share
-	cp -R $(TARGET)/release/manual/. $(DESTDIR)$(PREFIX)/share/
-	for name in $(LINKS); do ln -sf milepost $(DESTDIR)$(PREFIX)/bin/$$name; done
+	install -D -m 755 $(MILEPOST) $(PLACE)/bin/milepost
+	cd $(TARGET)/release/manual && find . -type f -exec install -D -m 644 {} $(PLACE)/share/{} \;
+	cd $(PLACE)/bin && for name in $(LINKS); do \
+		[ "$$(readlink $$name)" = milepost ] || ln -s milepost $$name; done
+
+uninstall: manual ## Remove what install has put below $(DESTDIR)$(PREFIX)
+	cd $(TARGET)/release/manual && find . -type f -exec rm -f $(PLACE)/share/{} \;
+	find $(PLACE)/bin -maxdepth 1 -lname milepost -delete
+	rm -f $(PLACE)/bin/milepost
 
 deb: release manual ## Make the Debian package; needs cargo-deb
 	$(CARGO) deb --locked --no-build --strip -p milepost

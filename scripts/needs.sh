@@ -25,6 +25,7 @@ needs=(
     "mariadbd   mariadb-server ask it for the values of a map"
     "setsid     util-linux     find what a test left running"
     "kill       procps         end what a test started"
+    "make       make           install and uninstall"
 )
 
 # Prints the packages of the programs that are not there.

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -263,7 +263,14 @@ fn logs_are_opened_anew_by_a_signal() {
     ask(address, "/a/3");
     write(&directory, "httpd.conf", "CustomLog access %j\n");
     server.signal("HUP");
-    said("errors", "httpd.conf:1:18: error: unknown item `%j` in the log format");
+    // One line, with its time and level.
+    let conf = file("httpd.conf");
+    let conf = conf.display();
+    let error = format!("] {conf}:1:18: error: unknown item `%j` in the log format");
+    said("errors", &error);
+    let errors = fs::read_to_string(file("errors")).expect("a log");
+    let line = errors.lines().find(|line| line.contains(&error)).expect("a line");
+    assert!(line.starts_with('[') && line.contains(" [core:error] [pid "), "{line}");
     server.signal("TERM");
     assert_eq!(server.end().code(), Some(0));
     let rule = format!("{}:4", file("httpd.conf").display());
@@ -351,6 +358,68 @@ fn the_pid_file_holds_the_process_while_it_serves() {
 }
 
 #[test]
+fn the_pid_file_of_a_running_server_is_not_another_ones() {
+    let directory = directory();
+    let (first, second) = (free_address(), free_address());
+    let configure = |address: SocketAddr, name: &str| {
+        let text = format!("Listen {address}\nPidFile {name}\n");
+        write(&directory, "httpd.conf", &text);
+    };
+    let arguments = ["-d", path(&directory), "-f", "httpd.conf"];
+    let file = |name: &str| fs::read_to_string(Path::join(directory.path(), name)).ok();
+    configure(first, "pid");
+    let mut server = Server::start(&arguments);
+    let own = Some(format!("{}\n", server.child.id()));
+    configure(second, "pid");
+    let (status, text) = fails(&arguments);
+    assert_eq!(status.code(), Some(2));
+    assert!(text.contains(&format!("already running as process {}", server.child.id())), "{text}");
+    assert_eq!(file("pid"), own);
+    // A reload moves it, so that the next `-k` finds the server.
+    configure(first, "other");
+    server.signal("HUP");
+    server.next_line();
+    assert_eq!((file("pid"), file("other")), (None, own));
+    // Whoever has taken it over keeps it.
+    write(&directory, "other", "1\n");
+    server.signal("TERM");
+    assert_eq!(server.end().code(), Some(0));
+    assert_eq!(file("other").as_deref(), Some("1\n"));
+}
+
+#[test]
+fn what_cannot_be_had_is_named() {
+    let listen = format!("Listen {}", free_address());
+    for (directive, expected) in [
+        ("PidFile /nonexistent/pid", "cannot write the pid file /nonexistent/pid: "),
+        ("ErrorLog /nonexistent/log", "cannot write the error log /nonexistent/log: "),
+        ("CustomLog /nonexistent/log json", "cannot write the log /nonexistent/log: "),
+        ("User nosuch", "cannot take the rights of `User nosuch`: "),
+    ] {
+        // Whoever is not root stays who they are.
+        if directive.starts_with("User") && !is_root() {
+            continue;
+        }
+        let (status, text) = fails(&["-f", "/dev/null", "-c", &listen, "-c", directive]);
+        assert_eq!(status.code(), Some(2));
+        assert!(text.contains(expected), "{text}");
+    }
+}
+
+#[test]
+fn a_file_in_the_place_of_the_directory_is_the_configuration() {
+    let directory = directory();
+    let address = free_address();
+    write(&directory, "a.conf", &format!("Listen {address}\nRedirect 301 /a http://b.example/\n"));
+    let file = directory.path().join("a.conf");
+    let file = file.to_str().expect("UTF-8");
+    let _server = Server::start(&[file]);
+    assert!(ask(address, "/a").starts_with("HTTP/1.1 301 "));
+    let output = Command::new(MILEPOST).args(["check", file]).output().expect("runs");
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
 fn all_threads_have_the_rights_of_the_user() {
     let directory = directory();
     let address = free_address();
@@ -365,7 +434,7 @@ fn all_threads_have_the_rights_of_the_user() {
     };
     let own = fs::read_to_string("/proc/self/status").expect("a status");
     // Whoever is not root cannot become somebody else, and Apache does not try either.
-    let root = numbers(&own, "Uid:")[1] == 0;
+    let root = is_root();
     let tasks = fs::read_dir(format!("/proc/{}/task", server.child.id())).expect("threads");
     let mut count = 0;
     for task in tasks {
@@ -381,6 +450,34 @@ fn all_threads_have_the_rights_of_the_user() {
         count += 1;
     }
     assert!(count >= 5, "{count} threads");
+}
+
+#[test]
+fn a_log_program_keeps_its_rights_over_a_reload() {
+    let directory = directory();
+    let address = free_address();
+    let log = directory.path().join("log");
+    let script = "#!/bin/sh\ncd \"$(dirname \"$0\")\"\n\
+                  while read -r line; do echo \"$line\" >> log; done\n";
+    write(&directory, "reader", script);
+    let reader = directory.path().join("reader");
+    fs::set_permissions(&reader, fs::Permissions::from_mode(0o755)).expect("changed");
+    // That user may start the program, and write nothing here.
+    let text = format!(
+        "Listen {address}\nUser #12345\nGroup #12346\nCustomLog \"|{}\" %U\n",
+        reader.display()
+    );
+    write(&directory, "httpd.conf", &text);
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).expect("changed");
+    let mut server = Server::start(&["-d", path(&directory), "-f", "httpd.conf"]);
+    for count in 1..=3 {
+        ask(address, "/a");
+        until(|| fs::read_to_string(&log).is_ok_and(|text| text == "/a\n".repeat(count)));
+        server.signal("HUP");
+        assert!(server.next_line().contains(" anew on "));
+    }
+    server.signal("TERM");
+    assert_eq!(server.end().code(), Some(0));
 }
 
 #[test]
@@ -757,6 +854,11 @@ fn wait(child: &mut Child) -> ExitStatus {
         }
         std::thread::sleep(Duration::from_millis(10));
     }
+}
+
+/// Whether the owner of this process is root.
+fn is_root() -> bool {
+    fs::metadata("/proc/self").expect("a process").uid() == 0
 }
 
 fn ask(address: SocketAddr, target: &str) -> String {

@@ -125,8 +125,22 @@ pub struct Stamp {
     pub inode: (u64, u64),
     /// Length in bytes.
     pub len: u64,
-    /// Last change, in nanoseconds since the epoch.
+    /// Last change of the content, in nanoseconds since the epoch. Whoever writes may set it back.
     pub modified_ns: i128,
+    /// Last change of content, name or rights, in nanoseconds since the epoch. Nobody can set it.
+    pub changed_ns: i128,
+}
+
+/// How long a file must have stayed as it is before an equal [`Stamp`] means an equal content, in seconds:
+/// two changes within one tick of the file system's clock look alike, and FAT counts in steps of 2 s.
+const SETTLED_SECONDS: i128 = 2;
+
+impl Stamp {
+    /// Whether no later change can have this stamp, as seen at `now`, in seconds since the epoch.
+    pub(crate) fn is_settled(&self, now: i64) -> bool {
+        let last_ns = self.modified_ns.max(self.changed_ns);
+        i128::from(now) - last_ns / 1_000_000_000 > SETTLED_SECONDS
+    }
 }
 
 /// What stands at a path.

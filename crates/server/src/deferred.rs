@@ -18,7 +18,7 @@ use std::time::Instant;
 use milepost_engine::{ProxiedAnswer, Suspended};
 use milepost_http::request::{HeadLimits, RequestHead, Version, parse};
 
-use crate::error_log::report;
+use crate::error_log::{report, report_error};
 use crate::limits::{CONTENT_DISCARDED_BYTES_MAX, PROXY_DOCUMENTS_MAX};
 use crate::proxy::client::{Client, ContentError, Incoming, Piece};
 use crate::proxy::{Fault, Forward, PassedHead, Plan};
@@ -246,8 +246,9 @@ impl Aside {
 
     pub(crate) fn log(&self, fault: &Fault, status: u16, url: &[u8]) {
         let line = self.request_line();
-        let whose = if fault.is_of_backend() { "backend" } else { "client" };
-        report(&format!(
+        let (whose, say): (_, fn(&str)) =
+            if fault.is_of_backend() { ("backend", report_error) } else { ("client", report) };
+        say(&format!(
             "proxy: {fault}; that ended, on the side of the {whose}, after {:.3} s and with status {status}, \
              \"{}\" of {} for {}",
             self.begun.elapsed().as_secs_f64(),

@@ -14,7 +14,7 @@ use std::os::fd::OwnedFd;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use milepost_engine::{ErrorFormat, LogSettings, LogTarget};
+use milepost_engine::{Diagnostic, ErrorFormat, LogSettings, LogTarget};
 
 pub(crate) use line::{About, Message, Severity, write_line};
 use syslog::Syslog;
@@ -97,6 +97,15 @@ pub(crate) fn write_lines(lines: &[u8], severity: Severity) -> io::Result<()> {
 
 /// Tells whoever runs the server.
 pub fn report(message: &str) {
+    report_at(Severity::NOTICE, message);
+}
+
+/// Tells whoever runs the server that something has failed.
+pub fn report_error(message: &str) {
+    report_at(Severity::ERROR, message);
+}
+
+fn report_at(severity: Severity, message: &str) {
     let mut line = Vec::new();
     let installed = INSTALLED.read().unwrap_or_else(PoisonError::into_inner);
     match &*installed {
@@ -106,10 +115,42 @@ pub fn report(message: &str) {
             line.push(b'\n');
         }
         Some(Installed { format, .. }) => {
-            write_line(format, &Message::of_server(message), None, &mut line);
+            let message = Message { severity, ..Message::of_server(message) };
+            write_line(format, &message, None, &mut line);
         }
     }
     drop(installed);
     // Nobody is left to hear that.
-    let _ = write_lines(&line, Severity::NOTICE);
+    let _ = write_lines(&line, severity);
+}
+
+/// Tells what is wrong with a configuration: for people with its lines, in the error log in one line with
+/// the time.
+pub fn report_diagnostic(diagnostic: &Diagnostic) {
+    let mut text = diagnostic.to_string();
+    let severity = match diagnostic.severity {
+        milepost_engine::Severity::Note => Severity::NOTICE,
+        milepost_engine::Severity::Warning => Severity::WARN,
+        milepost_engine::Severity::Error => Severity::ERROR,
+    };
+    let mut line = Vec::new();
+    let installed = INSTALLED.read().unwrap_or_else(PoisonError::into_inner);
+    match &*installed {
+        None => {
+            text.push('\n');
+            line.extend(text.as_bytes());
+        }
+        Some(Installed { format, .. }) => {
+            let mut said = text.lines().next().unwrap_or_default().to_owned();
+            if let Some(hint) = &diagnostic.hint {
+                said += &format!("; {hint}");
+            }
+            let place = Some((&*diagnostic.file, diagnostic.line));
+            let message = Message { module: "core", severity, text: said.as_bytes(), place };
+            write_line(format, &message, None, &mut line);
+        }
+    }
+    drop(installed);
+    // A server whose stderr is gone serves on.
+    let _ = write_lines(&line, severity);
 }

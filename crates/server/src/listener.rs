@@ -42,7 +42,7 @@ pub enum BindError {
         error: io::Error,
     },
     /// There is no `Listen`.
-    #[error("no Listen directive: there is no address to serve on")]
+    #[error("no Listen directive: there is no address to serve on; write `Listen 8080`")]
     NoListen,
 }
 
@@ -279,7 +279,8 @@ fn reason(endpoint: &Endpoint, error: &io::Error) -> String {
         (io::ErrorKind::AddrInUse, Endpoint::Unix(_)) => "another server listens there".to_owned(),
         (io::ErrorKind::AlreadyExists, _) => "a file that is no socket is in the way".to_owned(),
         (io::ErrorKind::PermissionDenied, Endpoint::Tcp(_)) => {
-            "ports below 1024 need more rights".to_owned()
+            "ports below 1024 are for root (who becomes `User` afterwards) or CAP_NET_BIND_SERVICE"
+                .to_owned()
         }
         (io::ErrorKind::AddrNotAvailable, _) => "this machine does not have the address".to_owned(),
         _ => error.to_string(),

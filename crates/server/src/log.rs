@@ -6,7 +6,8 @@
 //! request costs one branch more.
 //!
 //! Logs are opened with the rights that the server starts with, and written by a thread that has those
-//! of `User`. Where a reload may not open a file again for that reason, it goes on with the open one.
+//! of `User`. Where a reload may not open a file again for that reason, it goes on with the open one; and a
+//! program that has other rights goes on reading, as it could not be started again with them.
 //!
 //! The logs belong to one loaded configuration. A reload opens them anew beside the old ones, so the
 //! name of a rotated file is found again, and the old ones are closed when the last line is out.
@@ -20,12 +21,12 @@ mod sink;
 #[cfg(test)]
 mod tests;
 
-use std::fs::File;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 
 use milepost_engine::{Log, LogCondition, LogExpression, LogSettings, LogTarget, LogWhat};
+use rustix::process::{Uid, geteuid};
 
 use line::Writer;
 pub(crate) use line::{Exchange, Lines, escape};
@@ -42,8 +43,10 @@ pub struct Logs {
     bell: Arc<Bell>,
     /// What is told of mod_rewrite.
     rewriting: Option<Rewriting>,
-    /// Open files, for a reload that may not open them again.
-    files: Vec<(LogTarget, File)>,
+    /// What is open, for a reload that may not open it again.
+    kept: Mutex<Vec<(LogTarget, Destination)>>,
+    /// Whose rights the programs have.
+    owner: Option<Uid>,
     /// What the writer will write to, until it is started.
     waiting: Mutex<Vec<(Arc<Sink>, Destination)>>,
     /// Says that the writer has ended.
@@ -72,7 +75,10 @@ impl Logs {
     /// # Errors
     /// When a file or a program cannot be opened.
     pub fn open(settings: &LogSettings, before: Option<&Logs>) -> Result<Logs, LogError> {
+        let owner = before.and_then(|logs| logs.owner).unwrap_or_else(geteuid);
         let mut logs = Logs::default();
+        logs.owner = Some(owner);
+        let mut kept = Vec::new();
         let mut sinks: Vec<Arc<Sink>> = Vec::new();
         let mut destinations = Vec::new();
         if settings.traces_rewriting() {
@@ -88,16 +94,10 @@ impl Logs {
                 let sink = match known {
                     Some(sink) => Arc::clone(sink),
                     None => {
-                        let destination = Destination::open(&log.target)
-                            .or_else(|error| match before {
-                                Some(logs) => logs.again(&log.target, error),
-                                None => Err(error),
-                            })
+                        let destination = destination(&log.target, before, owner)
                             .map_err(|error| LogError { name: name(&log.target), error })?;
-                        if let Destination::File(file) = &destination
-                            && let Ok(file) = file.try_clone()
-                        {
-                            logs.files.push((log.target.clone(), file));
+                        if let Ok(shared) = destination.share() {
+                            kept.push((log.target.clone(), shared));
                         }
                         let sink = Arc::new(Sink::new(log.target.clone(), Arc::clone(&logs.bell)));
                         destinations.push((Arc::clone(&sink), destination));
@@ -110,6 +110,7 @@ impl Logs {
             logs.servers.push(open);
         }
         logs.waiting = Mutex::new(destinations);
+        logs.kept = Mutex::new(kept);
         Ok(logs)
     }
 
@@ -135,14 +136,10 @@ impl Logs {
         Ok(())
     }
 
-    /// The file of `target` that is open already, if `error` is that it may not be opened.
-    fn again(&self, target: &LogTarget, error: io::Error) -> io::Result<Destination> {
-        match self.files.iter().find(|(known, _)| known == target) {
-            Some((_, file)) if error.kind() == io::ErrorKind::PermissionDenied => {
-                file.try_clone().map(Destination::File)
-            }
-            _ => Err(error),
-        }
+    /// What is open already for `target`.
+    fn again(&self, target: &LogTarget) -> Option<Destination> {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.iter().find(|(known, _)| known == target)?.1.share().ok()
     }
 
     /// Whether nothing is logged.
@@ -154,6 +151,7 @@ impl Logs {
     /// Writes what has not been written, and ends the writer; waits some seconds for it at most.
     pub fn close(&self) {
         self.bell.close();
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).clear();
         let finished = self.finished.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(finished) = finished {
             // A program that does not read keeps the writer. The server ends without it.
@@ -199,6 +197,19 @@ impl Drop for Logs {
     }
 }
 
+/// Opens what `target` names, or goes on with what is open if that has rights that are gone.
+fn destination(target: &LogTarget, before: Option<&Logs>, owner: Uid) -> io::Result<Destination> {
+    let again = || before.and_then(|logs| logs.again(target));
+    let is_program = matches!(target, LogTarget::Program(_));
+    if let Some(running) = again().filter(|_| is_program && owner != geteuid()) {
+        return Ok(running);
+    }
+    Destination::open(target).or_else(|error| {
+        let may_not = error.kind() == io::ErrorKind::PermissionDenied;
+        again().filter(|_| may_not).ok_or(error)
+    })
+}
+
 /// Empties the buffers until the logs are closed.
 fn write(bell: &Bell, mut destinations: Vec<(Arc<Sink>, Destination)>) {
     let mut spare = Vec::new();
@@ -211,7 +222,9 @@ fn write(bell: &Bell, mut destinations: Vec<(Arc<Sink>, Destination)>) {
                 let why = failed.err().map(|error| format!(": {error}")).unwrap_or_default();
                 let lost = if why.is_empty() { dropped } else { dropped + count_lines(&lines) };
                 let name = name(sink.target());
-                crate::error_log::report(&format!("{lost} lines of the log {name} are lost{why}"));
+                crate::error_log::report_error(&format!(
+                    "{lost} lines of the log {name} are lost{why}"
+                ));
             }
             spare = lines;
             spare.clear();

@@ -3,7 +3,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::fs::{self, Metadata};
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -14,6 +14,7 @@ use milepost_engine::{
 };
 use rustix::rand::{GetRandomFlags, getrandom};
 
+use crate::error_log::report_diagnostic;
 use crate::helpers::Helpers;
 use crate::tls;
 
@@ -36,6 +37,7 @@ impl Outside for FileSystem {
                 inode: (metadata.dev(), metadata.ino()),
                 len: metadata.len(),
                 modified_ns: modified_ns(&metadata),
+                changed_ns: nanos(metadata.ctime(), metadata.ctime_nsec()),
             })),
             Ok(_) => Ok(None),
             Err(error) => match error.kind() {
@@ -46,10 +48,7 @@ impl Outside for FileSystem {
     }
 
     fn report(&self, diagnostics: &[Diagnostic]) {
-        for diagnostic in diagnostics {
-            // A server whose stderr is gone serves on.
-            let _ = writeln!(io::stderr().lock(), "{diagnostic}");
-        }
+        diagnostics.iter().for_each(report_diagnostic);
     }
 
     fn kind(&self, path: &Path) -> FileKind {
@@ -182,7 +181,11 @@ impl Outside for LastLook {
 
 /// When a file was last changed, in nanoseconds since the epoch.
 fn modified_ns(metadata: &Metadata) -> i128 {
-    i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec())
+    nanos(metadata.mtime(), metadata.mtime_nsec())
+}
+
+fn nanos(seconds: i64, nanos: i64) -> i128 {
+    i128::from(seconds) * 1_000_000_000 + i128::from(nanos)
 }
 
 /// Tells what was found.

@@ -18,10 +18,24 @@ use crate::helpers::owner::{self, Owner};
 
 /// Why the rights of a user cannot be had.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot become user {user:?}, group {group:?}: {error}")]
+#[error("cannot take the rights of{}: {error}", names(&[("User", user), ("Group", group)]))]
 pub struct UserError {
     user: Option<String>,
     group: Option<String>,
+    error: io::Error,
+}
+
+/// The directives that are given.
+fn names(directives: &[(&str, &Option<String>)]) -> String {
+    let given = directives.iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
+    given.map(|(name, value)| format!(" `{name} {value}`")).collect()
+}
+
+/// Why a pid file cannot be written.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write the pid file {}: {error}", path.display())]
+pub struct PidFileError {
+    path: PathBuf,
     error: io::Error,
 }
 
@@ -83,20 +97,36 @@ pub struct PidFile {
 }
 
 impl PidFile {
-    /// Writes it. One that is there already is replaced: the ports have shown that nobody serves.
+    /// Writes it, in place of one that is there already.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn write(path: &Path) -> io::Result<PidFile> {
-        fs::write(path, format!("{}\n", std::process::id()))?;
-        Ok(PidFile { path: path.to_owned() })
+    pub fn write(path: &Path) -> Result<PidFile, PidFileError> {
+        match fs::write(path, own_line()) {
+            Ok(()) => Ok(PidFile { path: path.to_owned() }),
+            Err(error) => Err(PidFileError { path: path.to_owned(), error }),
+        }
     }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// What the file holds.
+fn own_line() -> String {
+    format!("{}\n", std::process::id())
 }
 
 impl Drop for PidFile {
     fn drop(&mut self) {
-        // The user of the server need not have the right to; then it is replaced by the next server.
-        let _ = fs::remove_file(&self.path);
+        // Another server may have taken the file over; it is that one's then.
+        if fs::read_to_string(&self.path).is_ok_and(|line| line == own_line()) {
+            // The user of the server need not have the right to; then it is replaced by the next server.
+            let _ = fs::remove_file(&self.path);
+        }
     }
 }
 

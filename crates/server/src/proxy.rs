@@ -37,7 +37,7 @@ use milepost_http::response::{self, RequestMethod};
 use rustls::pki_types::ServerName;
 
 use crate::deferred::{Answering, Aside, Ended};
-use crate::error_log::report;
+use crate::error_log::report_error;
 use crate::limits::PROXY_INTERIM_MAX;
 use crate::respond::Peer;
 use crate::tls::Tls;
@@ -226,7 +226,7 @@ impl Forward {
                 Err(Fault::Pool(error))
                     if balancer.attempts_max.is_none_or(|max| tried.len() <= max) =>
                 {
-                    report(&format!("proxy: {error}; {} tries another member", balancer.url));
+                    report_error(&format!("proxy: {error}; {} tries another member", balancer.url));
                 }
                 Ok(ended) => {
                     if balancer.fail_on.contains(&self.status) {

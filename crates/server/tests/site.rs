@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use milepost_engine::{Listen, LoadOptions, Site};
 use milepost_server::{FileSystem, Running, Server, SiteResponder};
@@ -95,6 +95,33 @@ fn a_large_file_arrives_whole_and_a_connection_goes_on_after_it() {
     assert!(head.contains(&format!("\r\nContent-Length: {}", large.len())), "{head}");
     let rest = rest.strip_prefix(&large).expect("the file");
     assert!(rest.starts_with("HTTP/1.1 301 "), "{rest}");
+}
+
+#[test]
+fn a_change_of_htaccess_is_seen_at_once() {
+    let site = TestSite::start();
+    let path = site.directory.path().join("htdocs/.htaccess");
+    let then = SystemTime::now() - Duration::from_secs(1000);
+    // Every text is as long as the others, and by force as old.
+    let write = |place: &str| {
+        fs::write(&path, format!("Redirect /h http://{place}/\n")).unwrap();
+        let file = fs::File::options().write(true).open(&path).unwrap();
+        file.set_times(fs::FileTimes::new().set_modified(then)).unwrap();
+    };
+    let place = || site.get("/h").field("Location").map(str::to_owned);
+    assert_eq!(place(), None);
+    for age in [Duration::ZERO, Duration::from_millis(3_100)] {
+        write("one");
+        // Beyond some seconds the time of the last change tells, and the file is not read again.
+        std::thread::sleep(age);
+        assert_eq!(place().as_deref(), Some("http://one/"));
+        write("two");
+        assert_eq!(place().as_deref(), Some("http://two/"));
+        fs::write(&path, "Nonsense\n").unwrap();
+        assert_eq!(site.get("/h").status, 500);
+        fs::remove_file(&path).unwrap();
+        assert_eq!(place(), None);
+    }
 }
 
 #[test]

@@ -40,8 +40,8 @@ impl Outside for Disk {
             Ok(metadata) if metadata.is_file() => Ok(Some(Stamp {
                 inode: (metadata.dev(), metadata.ino()),
                 len: metadata.len(),
-                modified_ns: i128::from(metadata.mtime()) * 1_000_000_000
-                    + i128::from(metadata.mtime_nsec()),
+                modified_ns: nanos(metadata.mtime(), metadata.mtime_nsec()),
+                changed_ns: nanos(metadata.ctime(), metadata.ctime_nsec()),
             })),
             Ok(_) => Ok(None),
             Err(error) => match error.kind() {
@@ -89,6 +89,10 @@ impl Outside for Disk {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         (i64::try_from(since.as_secs()).unwrap_or(i64::MAX), 0)
     }
+}
+
+fn nanos(seconds: i64, nanos: i64) -> i128 {
+    i128::from(seconds) * 1_000_000_000 + i128::from(nanos)
 }
 
 fn kind(metadata: io::Result<Metadata>) -> FileKind {

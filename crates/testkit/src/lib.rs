@@ -6,6 +6,7 @@
 //! corpus's expectations from real httpd.
 
 pub mod answer;
+pub mod backend;
 pub mod beside;
 pub mod bless;
 pub mod bytes;

@@ -10,12 +10,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use milepost_engine::{
-    Decision, Event, LoadOptions, Lookup, Outcome, Proxied, ProxyTo, Request, Scheme, Scratch,
-    Severity, Site, Step, Version,
+    Decision, Event, LoadOptions, Lookup, Outcome, Proxied, ProxiedAnswer, ProxyTo, Request,
+    Scheme, Scratch, Severity, Site, Step, Version,
 };
 use milepost_server::Helpers;
 
 use crate::answer::Answer;
+use crate::backend;
 use crate::case::{Ask, Case};
 use crate::disk::Disk;
 use crate::engine::{Engine, EngineError, Verdict};
@@ -137,7 +138,21 @@ fn decide(
         local,
         remote: REMOTE,
     };
-    let answer = answer(&site.decide(&request, world, scratch), ask, case, plot);
+    let decision = site.decide(&request, world, scratch);
+    let proxied = asked(&decision, site, plot);
+    let answer = match proxied {
+        None => answer(&decision, ask, case, plot),
+        Some((method, target)) => {
+            let (status, fields) = backend::answer(method.unwrap_or(&ask.method), &target);
+            let fields = fields.iter().map(|(name, value)| (name.as_bytes(), &value[..]));
+            let fields: Vec<_> = fields.collect();
+            let answered = ProxiedAnswer { status, backend: None, fields: &fields };
+            let suspended = scratch.suspend();
+            scratch.resume(suspended);
+            let decision = site.decide_answered(&request, world, scratch, &answered);
+            answer(&decision, ask, case, plot)
+        }
+    };
     let may_be_undefined = answer.status / 100 == 3 && has_fallback(case);
     if !may_be_undefined {
         return Ok(answer);
@@ -146,6 +161,32 @@ fn decide(
     site.decide(&request, world, scratch);
     let is_undefined = ends_in_fallback(&scratch.take_trace(), case, plot);
     Ok(Answer { is_undefined, ..answer })
+}
+
+/// What the server behind the case is asked for, if it is asked: the method where it is another than that of
+/// the request, and the target.
+fn asked(
+    decision: &Decision<'_>,
+    site: &Site,
+    plot: &Plot,
+) -> Option<(Option<&'static str>, Vec<u8>)> {
+    let Outcome::Proxy(proxied) = &decision.outcome else { return None };
+    let mut url = proxied.url.to_vec();
+    if let ProxyTo::Balancer(number) = proxied.to {
+        // Nobody is busy, so it is the first one's turn.
+        let member = site.balancers()[number].members.first()?;
+        let path = url.split_off(third_slash(&url));
+        url = [site.backends()[member.backend].url.as_bytes(), &path].concat();
+    }
+    let backend = format!("http://{}", plot.backend()?);
+    let target = url.strip_prefix(backend.as_bytes())?;
+    let target = if target.is_empty() { b"/" } else { target };
+    Some((proxied.as_get.then_some("GET"), target.to_vec()))
+}
+
+/// Where the path of a URL begins.
+fn third_slash(url: &[u8]) -> usize {
+    (0..url.len()).filter(|&at| url[at] == b'/').nth(2).unwrap_or(url.len())
 }
 
 /// Whether there is a `FallbackResource` in the case.

@@ -10,6 +10,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
+use crate::backend::Backend;
 use crate::bytes;
 use crate::case::{Case, HOST, Scope};
 use crate::directory::Directory;
@@ -18,6 +19,9 @@ use crate::httpd::Program;
 /// Cases that fit on one stage: the addresses of 127.77.0.0/16 that end in 1 to 250.
 pub const CASES_MAX: usize = 256 * ADDRESSES_PER_BLOCK;
 const ADDRESSES_PER_BLOCK: usize = 250;
+
+/// Stands for the address of a server behind those of the cases.
+const BACKEND: &str = "@BACKEND@";
 
 /// Cases on one stage: a start of httpd costs 5 ms, so more of them gain nothing.
 const TOGETHER: usize = 200;
@@ -38,6 +42,8 @@ pub struct Stage {
     directory: Directory,
     plots: Vec<Plot>,
     port: u16,
+    /// What stands behind the cases that ask for it, until the stage is cleared.
+    _backend: Option<Backend>,
 }
 
 /// The place of one case.
@@ -49,6 +55,7 @@ pub struct Plot {
     scope: Scope,
     /// Where the modules of httpd are.
     modules: PathBuf,
+    backend: Option<SocketAddr>,
 }
 
 impl Stage {
@@ -66,18 +73,24 @@ impl Stage {
         // Cases that need no modules of their own do without an httpd.
         let modules = Program::find().map(|program| program.modules().to_owned());
         let modules = modules.unwrap_or_default();
+        let asks = |case: &&&Case| {
+            let mut texts = case.files.values().chain([&case.config]);
+            texts.any(|text| text.contains(BACKEND))
+        };
+        let backend = cases.iter().find(asks).map(|_| Backend::start()).transpose()?;
         for (at, case) in cases.iter().enumerate() {
             let root = directory.path().join(format!("case{at}"));
             let (block, last) = (at / ADDRESSES_PER_BLOCK, at % ADDRESSES_PER_BLOCK + 1);
             let octet = |number| u8::try_from(number).expect("CASES_MAX keeps it below 256");
             let address = Ipv4Addr::new(127, 77, octet(block), octet(last));
             let scope = case.scope;
-            let plot = Plot { root, address, port, scope, modules: modules.clone() };
+            let (modules, backend) = (modules.clone(), backend.as_ref().map(Backend::address));
+            let plot = Plot { root, address, port, scope, modules, backend };
             plot.write(case)?;
             plots.push(plot);
         }
         std::fs::write(directory.path().join("mime.types"), "text/html html\ntext/plain txt\n")?;
-        Ok(Stage { directory, plots, port })
+        Ok(Stage { directory, plots, port, _backend: backend })
     }
 
     /// Returns the directory of the stage.
@@ -122,6 +135,11 @@ impl Plot {
         Some(SocketAddr::new(IpAddr::V4(address), self.port))
     }
 
+    /// Returns the address of the server behind the case, if it has one.
+    pub fn backend(&self) -> Option<SocketAddr> {
+        self.backend
+    }
+
     /// Replaces the placeholders in `text` by what they stand for.
     pub fn fill(&self, text: &str) -> String {
         self.placeholders()
@@ -155,8 +173,10 @@ impl Plot {
     }
 
     /// Longest values first, so that none is replaced inside another.
-    fn placeholders(&self) -> [(&'static str, String); 4] {
+    fn placeholders(&self) -> [(&'static str, String); 5] {
+        let backend = self.backend.map(|address| address.to_string());
         [
+            (BACKEND, backend.unwrap_or_default()),
             ("@ROOT@", self.root.display().to_string()),
             ("@ADDRESS@", self.address.to_string()),
             ("@PORT@", self.port.to_string()),

@@ -22,9 +22,9 @@ pub(crate) struct Args {
     /// Only load it: do not look for rules that can never answer and the like
     #[arg(long)]
     no_lints: bool,
-    /// Directory whose .htaccess files are meant when there is no configuration file
-    #[arg(value_name = "DIR", default_value = ".", conflicts_with = "file")]
-    directory: PathBuf,
+    /// Configuration file, as with -f; or a directory whose .htaccess files are meant
+    #[arg(default_value = ".", conflicts_with = "file")]
+    path: PathBuf,
 }
 
 /// The forms that findings are printed in.
@@ -45,7 +45,7 @@ const EXIT_FINDINGS: u8 = 1;
 
 /// Runs `milepost check`.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let (loaded, _) = args.configuration.load(&args.directory, None)?;
+    let (loaded, _) = args.configuration.load(&args.path, None)?;
     let mut diagnostics = loaded.diagnostics;
     if let Some(site) = loaded.site.as_ref().filter(|_| !args.no_lints) {
         diagnostics.extend(site.lint());

@@ -30,33 +30,39 @@ pub(crate) struct Configuration {
 }
 
 impl Configuration {
-    /// Loads it. Without a file, `directory` is served with its `.htaccess` files; `listen` says where,
-    /// unless a directive does.
+    /// Loads it. Without `-f`, `path` is the configuration file, or a directory that is served with its
+    /// `.htaccess` files; `listen` says where, unless a directive does.
     pub(crate) fn load(
         self,
-        directory: &Path,
+        path: &Path,
         listen: Option<&str>,
     ) -> anyhow::Result<(Loaded, String)> {
-        let (options, what) = self.options(directory, listen)?;
+        let (options, what) = self.options(path, listen)?;
         Ok((Site::load(&options, &FileSystem), what))
     }
 
     /// What to load, and a name for it.
     pub(crate) fn options(
         self,
-        directory: &Path,
+        path: &Path,
         listen: Option<&str>,
     ) -> anyhow::Result<(LoadOptions, String)> {
         let here = std::env::current_dir().context("there is no current directory")?;
         let server_root = here.join(self.root.unwrap_or_default());
+        let file = self.file.or_else(|| {
+            let is_directory = server_root.join(path).is_dir();
+            (!is_directory && server_root.join(path).exists()).then(|| path.to_owned())
+        });
         let mut after = self.after;
-        let what = match &self.file {
+        let what = match &file {
             Some(file) => file.display().to_string(),
             None => {
-                let path = server_root.join(directory);
-                let path = path
+                let path = server_root
+                    .join(path)
                     .canonicalize()
-                    .with_context(|| format!("cannot serve {}", directory.display()))?;
+                    // Only who may search a directory can look at what is in it.
+                    .and_then(|path| path.join(".").metadata().map(|_| path))
+                    .with_context(|| format!("cannot serve {}", path.display()))?;
                 let listens =
                     self.before.iter().chain(&after).any(|directive| is_listen(directive));
                 // What was given with -c comes after, and so has the last word.
@@ -66,7 +72,7 @@ impl Configuration {
         };
         let options = LoadOptions {
             server_root,
-            file: self.file,
+            file,
             defines: self.defines,
             before: self.before,
             after,
@@ -115,6 +121,21 @@ mod tests {
             assert_eq!(what, "/");
             assert!(options.after[0].starts_with(expected), "{:?}", options.after);
         }
+    }
+
+    #[test]
+    fn a_path_that_is_no_directory_is_the_configuration_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = Some(directory.path().to_owned());
+        std::fs::write(directory.path().join("site.conf"), "").unwrap();
+        let file = |path: &str| {
+            let configuration = Configuration { root: root.clone(), ..Configuration::default() };
+            configuration.options(Path::new(path), None).map(|(options, _)| options.file)
+        };
+        assert_eq!(file("site.conf").unwrap(), Some("site.conf".into()));
+        assert_eq!(file(".").unwrap(), None);
+        let error = file("none.conf").unwrap_err().to_string();
+        assert_eq!(error, "cannot serve none.conf");
     }
 
     #[test]

@@ -61,10 +61,9 @@ pub(crate) struct Args {
     /// Do not act on -k: this is the process that it has started
     #[arg(long, hide = true)]
     foreground: bool,
-    /// Directory to serve when there is no configuration file; on 127.0.0.1:8080, unless -C or -c say
-    /// Listen
-    #[arg(value_name = "DIR", default_value = ".", conflicts_with = "file")]
-    directory: PathBuf,
+    /// Configuration file, as with -f; or a directory to serve, on 127.0.0.1:8080 unless -C or -c say Listen
+    #[arg(default_value = ".", conflicts_with = "file")]
+    path: PathBuf,
 }
 
 /// Runs `milepost serve` until it is stopped.
@@ -73,7 +72,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         Some(workers) => workers,
         None => std::thread::available_parallelism().context("cannot count the cores")?,
     };
-    let (options, what) = args.configuration.options(&args.directory, Some(DEFAULT_LISTEN))?;
+    let (options, what) = args.configuration.options(&args.path, Some(DEFAULT_LISTEN))?;
     // The variables of the service manager are read while there is no other thread.
     let inherited = Inherited::from_environment().context("cannot take over sockets")?;
     let manager = Manager::from_environment();
@@ -86,23 +85,23 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             Next::Start => control::start(),
         };
     }
+    if let Some(path) = &site.settings().pid_file {
+        control::ensure_alone(path)?;
+    }
     raise_descriptor_limit();
     let server = Server::bind_with(site.settings(), inherited, workers)?;
     let addresses = endpoints(&server.endpoints());
     let metrics = Arc::new(Metrics::new(args.metrics.is_some()));
     let server = server.with_metrics(Arc::clone(&metrics));
     let scraped = args.metrics.map(bind_metrics).transpose()?;
-    let pid_file = match &site.settings().pid_file {
-        Some(path) => Some(PidFile::write(path).context("cannot write the pid file")?),
-        None => None,
-    };
+    let pid_file = site.settings().pid_file.as_deref().map(PidFile::write).transpose()?;
     let error_log = open_error_log(&site)?;
     let logs = Logs::open(&site.settings().logs, None)?;
     // Keys are often nobody's to read but root's.
     let tls = Tls::new(&site, None)?;
     // From here on threads are started, which have the rights of this one.
     become_user(site.settings())?;
-    let serving = Serving::new(site, logs, tls, Arc::clone(&metrics))?;
+    let serving = Serving { pid_file, ..Serving::new(site, logs, tls, Arc::clone(&metrics))? };
     let running = server.start(serving.responder())?;
     let serving = Arc::new(Mutex::new(serving));
     let manager = Arc::new(manager);
@@ -136,7 +135,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let outcome = running.join();
     lock(&serving).helpers.stop();
     lock(&serving).logs.close();
-    drop(pid_file);
+    drop(lock(&serving).pid_file.take());
     outcome?;
     Ok(ExitCode::SUCCESS)
 }

@@ -16,6 +16,7 @@ mod http2;
 mod killed;
 mod manual;
 mod measured;
+mod packaging;
 mod page;
 mod proxied;
 mod requests;

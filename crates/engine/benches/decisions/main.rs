@@ -279,7 +279,7 @@ impl Outside for World {
     }
 
     fn stamp(&self, _path: &Path) -> io::Result<Option<Stamp>> {
-        Ok(Some(Stamp { inode: (0, 0), len: self.map.len() as u64, modified_ns: 0 }))
+        Ok(Some(Stamp { inode: (0, 0), len: self.map.len() as u64, modified_ns: 0, changed_ns: 0 }))
     }
 
     fn report(&self, diagnostics: &[Diagnostic]) {

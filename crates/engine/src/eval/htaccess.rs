@@ -1,7 +1,8 @@
 //! `.htaccess` files: compiled when first met, and again when the file has changed.
 //!
 //! One look at the file's stamp a directory and request is what freshness costs; Apache opens and
-//! parses the file each time.
+//! parses the file each time. In the first seconds after a change the stamp proves nothing, and the file is
+//! read each time as well, but compiled only when its text is another one.
 //!
 //! Source: httpd 2.4.71 `server/config.c`, `ap_parse_htaccess`.
 
@@ -31,6 +32,8 @@ pub(super) struct Cache {
 #[derive(Debug)]
 struct Entry {
     stamp: Stamp,
+    /// Its text, while it is too young for its stamp to tell the next change.
+    young: Option<Vec<u8>>,
     /// What directives it was allowed, as it was compiled.
     allowed: Arc<Override>,
     version: u32,
@@ -86,20 +89,31 @@ impl Run<'_> {
         stamp: Stamp,
         allowed: &Arc<Override>,
     ) -> Result<u32, u16> {
+        let outside = self.outside;
+        let read = || outside.read(bytes_to_path(path)).map_err(|_| 403_u16);
+        let is_settled = || stamp.is_settled(outside.now().0);
         let cache = &mut self.work.htaccess;
-        if let Some(entry) = cache.files.get(path)
+        let mut text = None;
+        if let Some(entry) = cache.files.get_mut(path)
             && entry.stamp == stamp
             && entry.allowed == *allowed
         {
-            let config = entry.config.as_ref().ok_or(500_u16)?;
-            cache.current.push((entry.version, Arc::clone(config)));
-            return Ok(entry.version);
+            if entry.young.is_some() {
+                text = Some(read()?);
+            }
+            if entry.young == text {
+                entry.young.take_if(|_| is_settled());
+                let config = entry.config.as_ref().ok_or(500_u16)?;
+                cache.current.push((entry.version, Arc::clone(config)));
+                return Ok(entry.version);
+            }
         }
-        let text = self.outside.read(bytes_to_path(path)).map_err(|_| 403_u16)?;
+        let text = text.map_or_else(read, Ok)?;
+        let young = if is_settled() { None } else { Some(text.clone()) };
         let (config, diagnostics) =
-            build::build_htaccess(self.program, path, text, directory, allowed, self.outside);
+            build::build_htaccess(self.program, path, text, directory, allowed, outside);
         if !diagnostics.is_empty() {
-            self.outside.report(&diagnostics);
+            outside.report(&diagnostics);
         }
         if cache.files.len() >= FILES_MAX {
             cache.files.clear();
@@ -111,7 +125,7 @@ impl Run<'_> {
             cache.current.push((version, Arc::clone(config)));
         }
         let found = config.is_some();
-        let entry = Entry { stamp, allowed: Arc::clone(allowed), version, config };
+        let entry = Entry { stamp, young, allowed: Arc::clone(allowed), version, config };
         cache.files.insert(path.into(), entry);
         if found { Ok(version) } else { Err(500) }
     }

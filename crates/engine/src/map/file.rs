@@ -251,6 +251,7 @@ mod tests {
                 inode: (0, self.changes.get()),
                 len: text.len() as u64,
                 modified_ns: 0,
+                changed_ns: 0,
             };
             Ok(self.text.borrow().map(stamp))
         }

@@ -37,8 +37,12 @@ impl Outside for Table {
     }
 
     fn stamp(&self, path: &Path) -> io::Result<Option<Stamp>> {
-        let stamp =
-            |text: &Vec<u8>| Stamp { inode: (0, 0), len: text.len() as u64, modified_ns: 0 };
+        let stamp = |text: &Vec<u8>| Stamp {
+            inode: (0, 0),
+            len: text.len() as u64,
+            modified_ns: 0,
+            changed_ns: 0,
+        };
         Ok(self.files.get(path).map(stamp))
     }
 

@@ -19,6 +19,8 @@ use crate::respond::Peer;
 pub(crate) struct Severity(u8);
 
 impl Severity {
+    pub(crate) const ERROR: Severity = Severity(3);
+    pub(crate) const WARN: Severity = Severity(4);
     pub(crate) const NOTICE: Severity = Severity(5);
     pub(crate) const DEBUG: Severity = Severity(7);
     /// Of what is no message; it has no name.

@@ -22,7 +22,7 @@ use milepost_engine::{Database, Driver, Outside};
 use self::mysql::Mysql;
 use self::pgsql::Pgsql;
 use self::sqlite::Sqlite;
-use crate::error_log::report;
+use crate::error_log::report_error;
 use crate::outside::FileSystem;
 
 /// How long a database on another machine may take to take a connection.
@@ -112,14 +112,14 @@ impl Connections {
             Entry::Vacant(entry) => match connect(database) {
                 Ok(client) => entry.insert_entry(client),
                 Err(error) => {
-                    report(&format!("database {}: {error}", name(database)));
+                    report_error(&format!("database {}: {error}", name(database)));
                     return None;
                 }
             },
         };
         let mut chosen = Chosen::default();
         if let Err(error) = entry.get_mut().select(sql, key, &mut chosen) {
-            report(&format!("database {}: {error}", name(database)));
+            report_error(&format!("database {}: {error}", name(database)));
             if error.breaks() {
                 entry.remove();
             }

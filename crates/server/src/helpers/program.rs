@@ -23,7 +23,7 @@ use milepost_engine::MapProgram;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::owner;
-use crate::error_log::report;
+use crate::error_log::report_error;
 
 /// How long an answer may take. httpd waits for ever; here a worker and all its connections would.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(10);
@@ -102,7 +102,7 @@ impl Program {
                 true
             }
             Err(error) => {
-                report(&format!("{}: {error}", self.name));
+                report_error(&format!("{}: {error}", self.name));
                 false
             }
         }
@@ -126,7 +126,7 @@ impl Drop for Program {
         if let Some(child) = self.take_child() {
             let ender = thread::Builder::new().name("milepost-prg-end".to_owned());
             if let Err(error) = ender.spawn(move || end(child)) {
-                report(&format!("{}: cannot end it: {error}", self.name));
+                report_error(&format!("{}: cannot end it: {error}", self.name));
             }
         }
     }

@@ -102,11 +102,29 @@ impl Sink {
 pub(super) enum Destination {
     File(File),
     Errors,
-    Program {
-        /// `None` only while it is being closed.
-        input: Option<ChildStdin>,
-        child: Child,
-    },
+    /// Shared with the logs of the next configuration, if they keep it.
+    Program(Arc<Mutex<Program>>),
+}
+
+/// A program that reads a log.
+#[derive(Debug)]
+pub(super) struct Program {
+    /// `None` only while it is being closed.
+    input: Option<ChildStdin>,
+    child: Child,
+}
+
+impl Program {
+    fn start(command: &str) -> io::Result<Program> {
+        let mut shell = Command::new("/bin/sh");
+        shell.arg("-c").arg(format!("exec {command}")).stdin(Stdio::piped());
+        let mut child = shell.spawn()?;
+        Ok(Program { input: child.stdin.take(), child })
+    }
+
+    fn write(&mut self, lines: &[u8]) -> io::Result<()> {
+        self.input.as_mut().map_or(Err(io::ErrorKind::BrokenPipe.into()), |it| it.write_all(lines))
+    }
 }
 
 impl Destination {
@@ -117,12 +135,18 @@ impl Destination {
                 File::options().append(true).create(true).open(path).map(Destination::File)
             }
             LogTarget::Errors | LogTarget::Syslog(_) => Ok(Destination::Errors),
-            LogTarget::Program(program) => {
-                let mut command = Command::new("/bin/sh");
-                command.arg("-c").arg(format!("exec {program}")).stdin(Stdio::piped());
-                let mut child = command.spawn()?;
-                Ok(Destination::Program { input: child.stdin.take(), child })
+            LogTarget::Program(command) => {
+                Program::start(command).map(Mutex::new).map(Arc::new).map(Destination::Program)
             }
+        }
+    }
+
+    /// Another handle of the same file or program.
+    pub(super) fn share(&self) -> io::Result<Destination> {
+        match self {
+            Destination::File(file) => file.try_clone().map(Destination::File),
+            Destination::Errors => Ok(Destination::Errors),
+            Destination::Program(program) => Ok(Destination::Program(Arc::clone(program))),
         }
     }
 
@@ -135,28 +159,27 @@ impl Destination {
             Destination::File(file) => file.write_all(lines),
             // Nothing else is written this way but traces.
             Destination::Errors => write_lines(lines, Severity::DEBUG),
-            Destination::Program { input: Some(input), .. } => match input.write_all(lines) {
-                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
-                    *self = Destination::open(target)?;
-                    match self {
-                        Destination::Program { input: Some(input), .. } => input.write_all(lines),
-                        _ => Err(error),
+            Destination::Program(program) => {
+                let program = &mut *lock(program);
+                match (program.write(lines), target) {
+                    (Err(error), LogTarget::Program(command))
+                        if error.kind() == io::ErrorKind::BrokenPipe =>
+                    {
+                        *program = Program::start(command)?;
+                        program.write(lines)
                     }
+                    (result, _) => result,
                 }
-                result => result,
-            },
-            Destination::Program { input: None, .. } => Err(io::ErrorKind::BrokenPipe.into()),
+            }
         }
     }
 }
 
-impl Drop for Destination {
+impl Drop for Program {
     fn drop(&mut self) {
-        if let Destination::Program { input, child } = self {
-            drop(input.take());
-            // It may have much left to do with what it has read; only one that has ended is noticed.
-            let _ = child.try_wait();
-        }
+        drop(self.input.take());
+        // It may have much left to do with what it has read; only one that has ended is noticed.
+        let _ = self.child.try_wait();
     }
 }
 

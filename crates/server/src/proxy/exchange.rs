@@ -107,7 +107,8 @@ impl<'x, C: Client> Exchange<'x, C> {
             loop {
                 let unread = &self.incoming[self.start..];
                 if let Some(end) = response::head_end(unread, seen) {
-                    return Poll::Ready(Ok(end));
+                    let fits = end <= PROXY_HEAD_BYTES_MAX;
+                    return Poll::Ready(if fits { Ok(end) } else { Err(Fault::HeadTooLarge) });
                 }
                 seen = unread.len();
                 if seen > PROXY_HEAD_BYTES_MAX {

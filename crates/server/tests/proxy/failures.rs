@@ -91,14 +91,25 @@ fn failures_have_statuses_and_documents() {
             link.say("X-Padding: 0123456789012345678901234567890123456789\r\n");
         }
     });
+    // All of it may be there with one read.
+    let large = Backend::start(|link| {
+        link.request();
+        let field = "x".repeat(65_536);
+        link.say(&format!("HTTP/1.1 200 OK\r\nX: {field}\r\nContent-Length: 0\r\n\r\n"));
+    });
     let proxy = Proxy::start(&format!(
-        "ProxyPass /silent http://{}/ timeout=1\nProxyPass /closing http://{}/\n\
+        "ProxyPass /large http://{}/\nProxyPass /silent http://{}/ timeout=1\nProxyPass /closing http://{}/\n\
          ProxyPass /garbage http://{}/\nProxyPass /lengths http://{}/\n\
          ProxyPass /endless http://{}/\nProxyPass /refused http://{NOBODY}/\n\
          ProxyPass /socket unix:@ROOT@/none.sock|http://localhost/\n\
          <Location /refused>\nErrorDocument 503 \"come back later\"\n</Location>\n\
          <Location /closing>\nErrorDocument 502 /document.html\n</Location>",
-        silent.address, closing.address, garbage.address, lengths.address, endless.address,
+        large.address,
+        silent.address,
+        closing.address,
+        garbage.address,
+        lengths.address,
+        endless.address,
     ));
     std::fs::write(proxy.directory.path().join("document.html"), "a document").unwrap();
     for (target, status, content) in [
@@ -111,6 +122,7 @@ fn failures_have_statuses_and_documents() {
         ),
         ("/lengths", 502, "502 Bad Gateway"),
         ("/endless", 502, "502 Bad Gateway"),
+        ("/large", 502, "502 Bad Gateway"),
         ("/refused", 503, "come back later"),
         // It is left alone for a while: the same answer, without asking.
         ("/refused", 503, "come back later"),

@@ -84,6 +84,20 @@ pub(super) fn act(action: Action, settings: &Settings) -> anyhow::Result<Next> {
     Ok(Next::Done(ExitCode::SUCCESS))
 }
 
+/// Makes sure that the file is not that of another server: two would signal and remove each other's.
+pub(super) fn ensure_alone(path: &Path) -> anyhow::Result<()> {
+    let own = Pid::from_raw(i32::try_from(std::process::id())?);
+    // After a crash of the machine or in a container the number may have become our own.
+    match running(path)?.filter(|pid| Some(*pid) != own) {
+        None => Ok(()),
+        Some(pid) => anyhow::bail!(
+            "already running as process {}, says {}: a second server needs a PidFile of its own",
+            pid.as_raw_pid(),
+            path.display()
+        ),
+    }
+}
+
 /// The process of the file, if it runs and is one of ours.
 fn running(path: &Path) -> anyhow::Result<Option<Pid>> {
     let text = match fs::read_to_string(path) {

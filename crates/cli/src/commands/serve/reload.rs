@@ -3,18 +3,19 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::Context;
-use milepost_engine::{LoadOptions, Loaded, Severity, Site};
+use milepost_engine::{LoadOptions, Loaded, LogTarget, Severity, Site};
 use milepost_server::{
-    ErrorLog, Helpers, Logs, Manager, Metrics, Reloader, SiteResponder, Tls, Watched, report,
+    ErrorLog, Helpers, Logs, Manager, Metrics, PidFile, Reloader, SiteResponder, Tls, Watched,
+    report, report_diagnostic, report_error,
 };
 
-use super::{endpoints, say};
+use super::endpoints;
 
 /// Loads a configuration, and says what is wrong with it. Tells what to watch in any case.
 pub(super) fn load(options: &LoadOptions) -> (Option<Arc<Site>>, Watched) {
     let (Loaded { site, diagnostics }, watched) = Watched::load(options);
     for diagnostic in diagnostics.iter().filter(|found| found.severity >= Severity::Warning) {
-        say(&diagnostic.to_string());
+        report_diagnostic(diagnostic);
     }
     (site.map(Arc::new), watched)
 }
@@ -35,7 +36,8 @@ pub(super) struct Serving {
     pub(super) logs: Arc<Logs>,
     pub(super) helpers: Helpers,
     pub(super) metrics: Arc<Metrics>,
-    tls: Option<Arc<Tls>>,
+    pub(super) pid_file: Option<PidFile>,
+    pub(super) tls: Option<Arc<Tls>>,
 }
 
 impl Serving {
@@ -49,7 +51,8 @@ impl Serving {
         logs.start()?;
         let helpers = Helpers::start(&site)?;
         metrics.expect(&site);
-        Ok(Serving { site, logs: Arc::new(logs), helpers, metrics, tls: tls.map(Arc::new) })
+        let (logs, tls) = (Arc::new(logs), tls.map(Arc::new));
+        Ok(Serving { site, logs, helpers, metrics, pid_file: None, tls })
     }
 
     /// What makes the responder of each worker.
@@ -78,11 +81,11 @@ impl Reloading {
         self.manager.reloading();
         let outcome = self.try_reload();
         lock(&self.serving).metrics.reloaded(outcome.is_ok());
-        let status = match outcome {
-            Ok(addresses) => format!("serving {} anew on {addresses}", self.what),
-            Err(error) => format!("{error:#}; what was served before still is"),
+        let (status, say): (_, fn(&str)) = match outcome {
+            Ok(addresses) => (format!("serving {} anew on {addresses}", self.what), report),
+            Err(error) => (format!("{error:#}; what was served before still is"), report_error),
         };
-        report(&status);
+        say(&status);
         self.manager.ready(&status);
     }
 
@@ -99,21 +102,45 @@ impl Reloading {
         let new = Serving::new(site, logs, tls, metrics)?;
         self.reloader.reload(new.site.settings(), new.responder())?;
         // Old rules are taken apart, and old logs written to their end, here and by no worker.
-        let old = std::mem::replace(&mut *lock(&self.serving), new);
+        let mut old = std::mem::replace(&mut *lock(&self.serving), new);
+        self.keep_pid_file(old.pid_file.take());
         drop(old);
         match open_error_log(&lock(&self.serving).site) {
             Ok(Some(log)) => log.install().context("cannot write the error log")?,
             Ok(None) => {}
             // `User` may not open what the server could open at its start: that log goes on.
-            Err(error) => report(&format!("{error:#}; the log that is open stays")),
+            Err(error) => report_error(&format!("{error:#}; the log that is open stays")),
         }
         Ok(endpoints(&self.reloader.endpoints()))
     }
 }
 
+impl Reloading {
+    /// Moves the pid file to where the new configuration wants it.
+    fn keep_pid_file(&self, old: Option<PidFile>) {
+        let mut serving = lock(&self.serving);
+        let wanted = serving.site.settings().pid_file.as_deref();
+        serving.pid_file = if old.as_ref().map(PidFile::path) == wanted {
+            old
+        } else {
+            match wanted.map(PidFile::write).transpose() {
+                Ok(new) => new,
+                Err(error) => {
+                    report_error(&format!("{error}; the one that is there stays"));
+                    old
+                }
+            }
+        };
+    }
+}
+
 /// Opens what `ErrorLog` names.
 pub(super) fn open_error_log(site: &Site) -> anyhow::Result<Option<ErrorLog>> {
-    ErrorLog::open(&site.settings().logs).context("cannot write the error log")
+    let settings = &site.settings().logs;
+    ErrorLog::open(settings).with_context(|| match &settings.error {
+        Some(LogTarget::File(path)) => format!("cannot write the error log {}", path.display()),
+        _ => "cannot write the error log".to_owned(),
+    })
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
