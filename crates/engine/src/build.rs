@@ -34,6 +34,7 @@ mod script;
 mod sections;
 mod servers;
 mod serving;
+mod slips;
 mod tls;
 mod values;
 mod version;

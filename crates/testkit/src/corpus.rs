@@ -20,7 +20,7 @@ use crate::near::{self, Condition, Nearness, Rule};
 pub use mend::without_line;
 
 /// Modules that real configurations use beside those of [`crate::httpd`].
-pub const MODULES: [&str; 27] = [
+pub const MODULES: [&str; 30] = [
     "actions",
     "auth_basic",
     "auth_digest",
@@ -36,14 +36,17 @@ pub const MODULES: [&str; 27] = [
     "ext_filter",
     "filter",
     "include",
+    "lbmethod_byrequests",
     "mime_magic",
     "negotiation",
     "proxy",
+    "proxy_balancer",
     "proxy_fcgi",
     "proxy_http",
     "proxy_wstunnel",
     "remoteip",
     "reqtimeout",
+    "slotmem_shm",
     "socache_shmcb",
     "ssl",
     "status",

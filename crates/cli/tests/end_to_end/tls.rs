@@ -266,13 +266,20 @@ fn clients_show_certificates() {
         assert_ne!(asked(server, &show(&stranger), "/dn").code, Some(0));
         assert_ne!(asked(server, &[], "/dn").code, Some(0));
     });
-    let section = "<Location /sub>\nRequire ssl-verify-client\n</Location>\n";
-    with(&(verify("optional") + section), |server| {
-        assert_eq!(asked(server, &show(&good), "/sub/").stdout, "200 ");
-        assert_eq!(asked(server, &[], "/sub/").stdout, "403 ");
-        assert_eq!(asked(server, &[], "/dn").stdout, "302 http://x.example/NONE//");
-        assert_ne!(asked(server, &show(&stranger), "/dn").code, Some(0));
-    });
+    for asks in ["Require ssl-verify-client", "SSLVerifyClient require"] {
+        let section = format!("<Location /sub>\n{asks}\n</Location>\n");
+        with(&(verify("optional") + &section), |server| {
+            assert_eq!(asked(server, &show(&good), "/sub/").stdout, "200 ", "{asks}");
+            assert_eq!(asked(server, &[], "/sub/").stdout, "403 ", "{asks}");
+            assert_eq!(asked(server, &[], "/dn").stdout, "302 http://x.example/NONE//");
+            assert_ne!(asked(server, &show(&stranger), "/dn").code, Some(0));
+        });
+        // Nobody is asked for a certificate, and so nobody passes.
+        with(&section, |server| {
+            assert_eq!(asked(server, &show(&good), "/sub/").stdout, "403 ", "{asks}");
+            assert_eq!(asked(server, &[], "/dn").stdout, "302 http://x.example/NONE//");
+        });
+    }
     with(&verify("optional_no_ca"), |server| {
         assert_eq!(
             asked(server, &show(&stranger), "/dn").stdout,
@@ -479,17 +486,12 @@ fn check_says_what_is_wrong_with_files() {
             5,
             "does not have 48 bytes",
         ),
-        (format!("{one}SSLProtocol TLSv1"), 5, "leaves no version"),
+        (format!("{one}SSLProtocol -all"), 5, "leaves no version"),
         (format!("{one}SSLCipherSuite AES128-SHA"), 5, "leaves no cipher suite"),
         (
             format!("{one}SSLCipherSuite ECDHE-RSA-AES128-GCM-SHA256\nSSLProtocol TLSv1.2"),
             5,
             "goes with the certificate",
-        ),
-        (
-            format!("{one}<Location /a>\nSSLVerifyClient require\n</Location>"),
-            6,
-            "is not done in a section",
         ),
     ] {
         let conf =
@@ -501,8 +503,21 @@ fn check_says_what_is_wrong_with_files() {
             found.unwrap_or_else(|| panic!("{directives}: no {message:?} in {}", finished.stdout));
         assert!(found.starts_with(&format!("{conf}:{line}:")), "{found}");
     }
-    let conf = write(path, "httpd.conf", &format!("Listen 127.0.0.1:0\nSSLEngine on\n{one}"));
-    assert_eq!(milepost(&["check", "-f", &conf]).code, Some(0));
+    for (directives, code, message) in [
+        (String::new(), 0, "nothing found"),
+        ("SSLProtocol TLSv1\n".to_owned(), 1, "TLSv1.2 and TLSv1.3 are offered instead"),
+        (
+            "<Location /a>\nSSLVerifyClient require\n</Location>\n".to_owned(),
+            1,
+            "refuses here who has not shown a certificate",
+        ),
+    ] {
+        let directives = format!("Listen 127.0.0.1:0\nSSLEngine on\n{one}{directives}");
+        let conf = write(path, "httpd.conf", &directives);
+        let finished = milepost(&["check", "-f", &conf]);
+        assert_eq!(finished.code, Some(code), "{finished:?}");
+        assert!(finished.stdout.contains(message), "{finished:?}");
+    }
 }
 
 /// Serves one host over TLS with more directives, and sees that it ends in order.

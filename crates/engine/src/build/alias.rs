@@ -173,6 +173,9 @@ impl Builder<'_> {
                     return;
                 }
                 self.warn_of_relative(directive, path);
+                if let Some(target) = target {
+                    self.warn_of_bare_host(directive, path, target);
+                }
                 let path = self.word(directive, path);
                 (AliasMatcher::Path(path), AliasList::file_path(&mut self.pool, path))
             }

@@ -1,6 +1,7 @@
 //! The table of directives: which are done, by what, and which are known and change nothing here.
 
 use super::known::{self, Args, Known, Place};
+use super::modules::foreign_file;
 use super::report::{Finding, show};
 use super::{Builder, Context, Directive, protocol, tls};
 use milepost_pcre::Case;
@@ -30,6 +31,7 @@ impl Builder<'_> {
         if known.is_core() {
             context.dir.config.refuse_encoded_slashes();
         }
+        let before = self.diagnostics.len();
         match &*lower {
             b"redirect" => self.redirect(directive, context),
             b"redirectmatch" => self.redirect_match(directive, context),
@@ -171,6 +173,9 @@ impl Builder<'_> {
                 }
             }
         }
+        if self.diagnostics.len() == before {
+            self.warn_of_comment(directive, lower);
+        }
     }
 
     /// Finds a directive, or a section by its name with `<`, if its module is loaded.
@@ -290,9 +295,13 @@ impl Builder<'_> {
     /// Says what an unknown directive or section lacks: its module, or the right letters.
     fn hint_at_module(&self, lower: &[u8], finding: Finding) -> Finding {
         let Some(known) = known::find(lower).filter(|known| !known.modules.is_empty()) else {
-            return match nearest(lower) {
-                Some(name) => finding.hint(format!("did you mean `{name}`?")),
-                None => finding,
+            return match (gone(lower), foreign_file(lower), nearest(lower)) {
+                (Some(instead), ..) => finding.hint(format!("Apache 2.4 does not have it: {instead}")),
+                (_, Some(file), _) => finding.hint(format!(
+                    "it belongs to {file}, which is not of httpd; `<IfModule {file}>` around it leaves it out"
+                )),
+                (.., Some(name)) => finding.hint(format!("did you mean `{name}`?")),
+                _ => finding,
             };
         };
         let module = known.modules.split(' ').next().unwrap_or_default();
@@ -411,6 +420,21 @@ const NOT_DONE: &[&str] = &[
 ];
 
 /// The known name that is nearest to `name`, in lower case, if one is near.
+/// What to write instead of a directive, in lower case, that httpd had once.
+fn gone(lower: &[u8]) -> Option<&'static str> {
+    Some(match lower {
+        b"rewritelog" | b"rewriteloglevel" => "`LogLevel rewrite:trace3` writes to the `ErrorLog`",
+        b"ssllog" | b"sslloglevel" => "`LogLevel ssl:info` writes to the `ErrorLog`",
+        b"rewritelock" | b"acceptmutex" | b"lockfile" | b"sslmutex" => "write `Mutex`",
+        b"cookielog" => "write `CustomLog`",
+        b"bindaddress" => "write `Listen`",
+        b"addmodule" | b"clearmodulelist" => "write `LoadModule`",
+        b"accessconfig" | b"resourceconfig" => "write `Include`",
+        b"servertype" => "leave it out",
+        _ => return None,
+    })
+}
+
 fn nearest(name: &[u8]) -> Option<&'static str> {
     let name = String::from_utf8_lossy(name);
     let distance = |known: &Known| edit_distance(&name, &known.name.to_lowercase());

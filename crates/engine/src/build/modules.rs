@@ -93,6 +93,13 @@ const FOREIGN: &[(&str, &[&str])] = &[
     ("lsapi", &["lsapi"]),
 ];
 
+/// The file of the module not of httpd that has a directive of this name, in lower case.
+pub(super) fn foreign_file(lower: &[u8]) -> Option<String> {
+    let has = |starts: &[&str]| starts.iter().any(|start| lower.starts_with(start.as_bytes()));
+    let (module, _) = FOREIGN.iter().find(|(_, starts)| has(starts))?;
+    Some(format!("mod_{}.c", module.trim_start_matches("mod_")))
+}
+
 /// The modules of one load.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Modules {

@@ -98,7 +98,7 @@ impl Builder<'_> {
                         "{} is neither a parameter `key=value` nor `nocanon`, `interpolate` or `noquery`",
                         show(&word.text)
                     ));
-                    self.report_at(directive, word.at, word.len, finding);
+                    return self.report_at(directive, word.at, word.len, finding);
                 }
             }
         }

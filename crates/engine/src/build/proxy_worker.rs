@@ -55,7 +55,8 @@ impl Builder<'_> {
         let scheme = String::from_utf8_lossy(&rest[..end]).to_ascii_lowercase();
         let host = rest[end..].strip_prefix(b"://").unwrap_or_default();
         let has_host = host.first().is_some_and(|first| !b"/:".contains(first));
-        if scheme.is_empty() || !has_host {
+        let is_named = rest.contains(&b'$') || backend_name(rest).is_some();
+        if scheme.is_empty() || !has_host || !is_named {
             let finding = Finding::error(format!("{} is no URL of a backend", show(&word.text)))
                 .hint("write `http://host:port/path`");
             self.report_at(directive, word.at, word.len, finding);
@@ -128,6 +129,11 @@ impl Builder<'_> {
         if after_scheme(&balancer, b"balancer://").is_none() {
             let finding = Finding::error("`BalancerMember` belongs in a `<Proxy balancer://name>`");
             return self.report(directive, finding);
+        }
+        if let Some(word) = parameters.iter().find(|word| !word.text.contains(&b'=')) {
+            let finding = Finding::error(format!("{} is no parameter", show(&word.text)))
+                .hint("write `BalancerMember url [key=value ...]`");
+            return self.report_at(directive, word.at, word.len, finding);
         }
         let Some(Kind::Backend) = self.kind_of(directive, url, &url.text) else { return };
         let Some((backend, is_new)) = self.backend(directive, url, &url.text, context.server)
@@ -266,7 +272,9 @@ impl Builder<'_> {
                 (Err(Unknown), None) => set_member(&mut no_member(), &key, &value),
                 (set, _) => set,
             };
-            self.parameter_result(directive, word, &key, &value, set);
+            if !self.parameter_fits(directive, word, &key, &value, set) {
+                return;
+            }
         }
     }
 
@@ -279,26 +287,30 @@ impl Builder<'_> {
         for word in parameters {
             let (key, value) = split(&word.text);
             let set = set_balancer(&mut self.balancers[number], &key, &value);
-            self.parameter_result(directive, word, &key, &value, set);
+            if !self.parameter_fits(directive, word, &key, &value, set) {
+                return;
+            }
         }
     }
 
-    fn parameter_result(
+    /// Whether a parameter is known and its value one of it; an error otherwise.
+    fn parameter_fits(
         &mut self,
         directive: &Directive<'_>,
         word: &Word<'_>,
         key: &str,
         value: &str,
         set: Result<bool, Unknown>,
-    ) {
+    ) -> bool {
         let finding = match set {
-            Ok(true) => return,
+            Ok(true) => return true,
             Ok(false) => Finding::error(format!("`{value}` is no value for `{key}`")),
-            Err(Unknown) if is_ignored(key) => return,
+            Err(Unknown) if is_ignored(key) => return true,
             Err(Unknown) => Finding::error(format!("unknown parameter `{key}`"))
                 .hint("see the manual of mod_proxy for the parameters of `ProxyPass`"),
         };
         self.report_at(directive, word.at, word.len, finding);
+        false
     }
 }
 

@@ -90,7 +90,7 @@ impl Builder<'_> {
                 place,
             };
             match node.kind {
-                Kind::Directive if self.only_conditions => {}
+                Kind::Directive if self.only_conditions && !is_read_at_once(name) => {}
                 Kind::Directive => self.directive(&directive, context),
                 Kind::Open { end } => {
                     let inner = at + 1..(end as usize).min(range.end);
@@ -340,6 +340,13 @@ impl Builder<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether httpd looks at a directive while it reads, before it knows the section around it.
+fn is_read_at_once(name: &[u8]) -> bool {
+    ["use", "include", "includeoptional"]
+        .iter()
+        .any(|read| name.eq_ignore_ascii_case(read.as_bytes()))
 }
 
 /// The text of some nodes, one to a line, as it was before variables were replaced.

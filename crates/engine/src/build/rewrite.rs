@@ -56,7 +56,11 @@ impl Builder<'_> {
                 .hint("write `RewriteRule pattern substitution [flags]`");
             return self.report(directive, finding);
         };
-        let Some(mut options) = self.rule_options(directive, words.next().as_ref()) else { return };
+        let flags = words.next();
+        if flags.is_none() {
+            self.warn_of_glued_flags(directive, substitution);
+        }
+        let Some(mut options) = self.rule_options(directive, flags.as_ref()) else { return };
         let mut text = self.word(directive, pattern);
         if self.pool.get(text).first() == Some(&b'!') {
             options.flags.set(Flags::NEGATED);
@@ -284,6 +288,13 @@ impl Builder<'_> {
             Some(plain) => Substitution::Expanded(text, plain.try_into().unwrap_or(u16::MAX)),
             None => Substitution::Plain(text),
         }
+    }
+
+    /// Whether a word is a flag with its value.
+    pub(super) fn is_flag(&mut self, text: &[u8]) -> bool {
+        let equals = memchr::memchr(b'=', text);
+        let (name, value) = equals.map_or((text, &b""[..]), |at| (&text[..at], &text[at + 1..]));
+        RuleOptions::default().set(&mut self.pool, name, value).is_ok()
     }
 
     /// Splits `[a,b=c]`: name, value, position and length of each flag.

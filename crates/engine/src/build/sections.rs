@@ -169,7 +169,13 @@ impl Builder<'_> {
         if count != 1 {
             let message =
                 format!("`<{}>` needs one argument", String::from_utf8_lossy(directive.name));
-            self.report(directive, Finding::error(message));
+            let finding = Finding::error(message);
+            // The whole of a section on one line is one long first line.
+            let is_whole = memchr::memmem::find(directive.args, b"</").is_some();
+            self.report(
+                directive,
+                if is_whole { finding.hint("end the line behind `>`") } else { finding },
+            );
         }
         let word = first?;
         if tilde || name.ends_with(b"match") {

@@ -91,13 +91,18 @@ impl Builder<'_> {
                 if self.words(directive, 1, most, &format!("{name} value")).is_none() {
                     return;
                 }
-                return self.handshake_is_over(directive, Finding::warning);
+                return self.handshake_is_over(directive, "has no effect in a section");
             }
             b"sslverifyclient" if !context.scope.is_server() => {
-                // Who is not asked for a certificate there loses nothing; who must have one does.
-                let is_none = directive.args.trim_ascii().eq_ignore_ascii_case(b"none");
-                let severity = if is_none { Finding::warning } else { Finding::error };
-                return self.handshake_is_over(directive, severity);
+                let Some(verify) = self.ssl_verify_word(directive) else { return };
+                let required = verify == TlsVerify::Require;
+                context.dir.config.access.tls.client = Some(required);
+                let effect = if required {
+                    "refuses here who has not shown a certificate when the connection began"
+                } else {
+                    "asks nobody for a certificate in a section"
+                };
+                return self.handshake_is_over(directive, effect);
             }
             _ => {}
         }
@@ -276,6 +281,7 @@ impl Builder<'_> {
             return None;
         }
         let mut versions = TlsVersions { v12: false, v13: false };
+        let mut asks_for_broken = false;
         for word in &words {
             let text = String::from_utf8_lossy(&word.text).to_ascii_lowercase();
             let (sign, name) = match text.as_bytes().first() {
@@ -289,6 +295,7 @@ impl Builder<'_> {
                 "sslv2" if sign == Some(b'-') => continue,
                 "sslv3" | "tlsv1" | "tlsv1.1" => {
                     if sign != Some(b'-') {
+                        asks_for_broken = true;
                         let message = format!("{} is not offered: it is broken", show(&word.text));
                         let finding = Finding::warning(message)
                             .hint("there are TLSv1.2 and TLSv1.3, which is what `all` means here");
@@ -326,6 +333,12 @@ impl Builder<'_> {
                 }
             }
         }
+        if !versions.v12 && !versions.v13 && asks_for_broken {
+            let finding = Finding::warning("TLSv1.2 and TLSv1.3 are offered instead")
+                .hint("write `-all +TLSv1.2 +TLSv1.3`");
+            self.report(directive, finding);
+            return Some(TlsVersions { v12: true, v13: true });
+        }
         if !versions.v12 && !versions.v13 {
             let finding = Finding::error("this leaves no version of TLS")
                 .hint("write `-all +TLSv1.2 +TLSv1.3`");
@@ -336,17 +349,13 @@ impl Builder<'_> {
     }
 
     /// Something about the handshake, in a section.
-    fn handshake_is_over(
-        &mut self,
-        directive: &Directive<'_>,
-        finding: impl FnOnce(String) -> Finding,
-    ) {
+    fn handshake_is_over(&mut self, directive: &Directive<'_>, effect: &str) {
         let message = format!(
-            "{} is not done in a section: the handshake is over when the path is known",
+            "{} {effect}: the handshake is over when the path is known",
             show(directive.name)
         );
-        let hint = "set it for the virtual host: `optional`, and `Require ssl-verify-client` in the section";
-        self.report(directive, finding(message).hint(hint));
+        let hint = "write `SSLVerifyClient optional` for the virtual host: then clients are asked";
+        self.report(directive, Finding::warning(message).hint(hint));
     }
 
     /// `SSLCipherSuite [SSL|TLSv1.3] list`, and `SSLProxyCipherSuite`.

@@ -155,11 +155,7 @@ impl Run<'_> {
                 names.iter().any(|name| **name == *method)
             }
             RequireTest::Tls => self.request.scheme == Scheme::Https,
-            RequireTest::ClientVerified => {
-                let mut verified = Vec::new();
-                self.write_tls_variable(b"SSL_CLIENT_VERIFY", &mut verified);
-                verified == b"SUCCESS"
-            }
+            RequireTest::ClientVerified => self.is_client_verified(),
             RequireTest::Env(names) => names.iter().any(|name| hop.env.get(name).is_some()),
             RequireTest::Expression { condition, wants_user } => {
                 let holds = self.holds(condition, hop, &mut Capture::default());

@@ -28,12 +28,23 @@ impl Run<'_> {
         if tls.class == self.server.tls_class { Ok(()) } else { Err(421) }
     }
 
-    /// `SSLRequireSSL` and `SSLRequire`; `None` if they say nothing.
+    /// `SSLRequireSSL`, `SSLVerifyClient` of a section, and `SSLRequire`.
     pub(super) fn tls_passes(&mut self, hop: &Hop, access: &TlsAccess) -> bool {
         if access.required && self.request.scheme != Scheme::Https {
             return false;
         }
+        // Apache asks for the certificate now, and refuses who cannot be asked again.
+        if access.client == Some(true) && self.request.tls.is_some() && !self.is_client_verified() {
+            return false;
+        }
         access.tests.iter().all(|test| self.holds(test, hop, &mut Capture::default()))
+    }
+
+    /// Whether the client has shown a certificate of an authority that is known.
+    pub(super) fn is_client_verified(&self) -> bool {
+        let mut verified = Vec::new();
+        self.write_tls_variable(b"SSL_CLIENT_VERIFY", &mut verified);
+        verified == b"SUCCESS"
     }
 
     /// `HTTPS`, `SSL_TLS_SNI`, and what `SSLOptions` wants to be variables of the request.

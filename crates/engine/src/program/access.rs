@@ -30,6 +30,8 @@ pub(crate) struct Access {
 pub(crate) struct TlsAccess {
     /// `SSLRequireSSL`
     pub(crate) required: bool,
+    /// `SSLVerifyClient` in a section: whether the client must have shown a certificate that is verified.
+    pub(crate) client: Option<bool>,
     /// `SSLRequire`: all must hold.
     pub(crate) tests: Vec<Arc<Condition>>,
     /// `SSLOptions StrictRequire`: `Satisfy Any` does not help.
@@ -184,6 +186,7 @@ impl Access {
             self.hosts.clone_from(&over.hosts);
         }
         self.tls.required |= over.tls.required;
+        self.tls.client = over.tls.client.or(self.tls.client);
         self.tls.tests.extend(over.tls.tests.iter().cloned());
         self.tls.strict = over.tls.strict.or(self.tls.strict);
         self.tls.variables = over.tls.variables.or(self.tls.variables);

@@ -69,8 +69,8 @@ impl Builder<'_> {
 /// What there is to say of an option without an effect.
 fn not_done(name: &[u8], on: bool, text: &[u8]) -> Option<Finding> {
     Some(match name {
-        // The variables of mod_ssl before 2.0, and handshakes that are repeated.
-        b"compatenvvars" | b"optrenegotiate" => return None,
+        // No handshake is repeated.
+        b"optrenegotiate" => return None,
         b"fakebasicauth" | b"legacydnstringformat" if !on => return None,
         b"fakebasicauth" => Finding::warning(
             "nobody can log in here, not with a certificate either",
