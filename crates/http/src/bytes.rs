@@ -1,6 +1,6 @@
-//! Whether bytes may stand in a field value or a target: a word of eight of them at a time.
+//! Looks at bytes a word of eight at a time.
 //!
-//! Values and targets are short: this is done before vectors have begun.
+//! What stands in a head is short: this is done before vectors have begun.
 //!
 //! Source: RFC 9110 section 5.5; Sean Eron Anderson, *Bit Twiddling Hacks*, "Determine if a word has a
 //! byte less than n".
@@ -8,27 +8,71 @@
 /// Whether no control byte but the tab is in a field value.
 #[must_use]
 pub fn is_value(value: &[u8]) -> bool {
+    let below = |word: u64| word.wrapping_sub(EACH * u64::from(b' ')) & !word;
+    let delete = |word: u64| zeros(word ^ (EACH * 0x7f));
     let good = |&byte: &u8| byte >= b' ' && byte != 0x7f || byte == b'\t';
     // Hardly any value has a tab in it.
-    are_printed::<b' '>(value) || value.iter().all(good)
+    find(value, |word| below(word) | delete(word)).is_none_or(|at| value[at..].iter().all(good))
 }
 
-/// Whether no byte is below `LEAST` or DEL. The last word lies over the one before it.
+/// Whether `bytes` are `lower`, in any case. `lower` has small letters and `-` only, and `bytes` no line end.
+#[inline]
+pub(crate) fn is_in_any_case(bytes: &[u8], lower: &[u8]) -> bool {
+    // The one bit makes no other byte equal to such a letter or to `-`.
+    const CASE: u64 = EACH * 0x20;
+    if bytes.len() != lower.len() {
+        return false;
+    }
+    let is_same = |(word, lower): (&[u8; 8], &[u8; 8])| {
+        u64::from_ne_bytes(*word) | CASE == u64::from_ne_bytes(*lower)
+    };
+    match (bytes.last_chunk(), lower.last_chunk()) {
+        // The last word lies over the one before it.
+        (Some(last), Some(last_lower)) => {
+            is_same((last, last_lower))
+                && bytes.as_chunks().0.iter().zip(lower.as_chunks().0).all(is_same)
+        }
+        _ => bytes.iter().zip(lower).all(|(byte, lower)| byte | 0x20 == *lower),
+    }
+}
+
+/// A one in each byte of a word.
+pub const EACH: u64 = u64::from_ne_bytes([1; 8]);
+
+/// Sets the high bits of the bytes of a word that are 0, and perhaps some after the first of them.
 #[must_use]
-pub(crate) fn are_printed<const LEAST: u8>(bytes: &[u8]) -> bool {
-    const EACH: u64 = u64::from_ne_bytes([1; 8]);
-    let is_bad = |byte: u8| (byte < LEAST) | (byte == 0x7f);
-    // The high bits say whether any byte is below a number of at most 128: there is no telling which.
-    let below = |word: u64, number: u8| word.wrapping_sub(EACH * u64::from(number)) & !word;
-    let bad = |word: &[u8; 8]| {
-        let word = u64::from_ne_bytes(*word);
-        (below(word, LEAST) | below(word ^ (EACH * 0x7f), 1)) & (EACH * 0x80)
+#[inline]
+pub fn zeros(word: u64) -> u64 {
+    word.wrapping_sub(EACH) & !word
+}
+
+/// Finds the first byte whose high bit `mark` sets, when it is given a word of eight bytes.
+///
+/// It may set other bits, and the high bits of bytes after the first one that it means. Letters are not to be
+/// marked.
+#[must_use]
+#[inline]
+pub fn find(bytes: &[u8], mark: impl Fn(u64) -> u64) -> Option<usize> {
+    let first = |word: [u8; 8]| {
+        let marked = mark(u64::from_le_bytes(word)) & (EACH * 0x80);
+        (marked != 0).then(|| marked.trailing_zeros() as usize / 8)
     };
     let (words, rest) = bytes.as_chunks::<8>();
-    let Some(last) = bytes.last_chunk::<8>() else {
-        return !rest.iter().fold(false, |found, &byte| found | is_bad(byte));
-    };
-    words.iter().fold(bad(last), |found, word| found | bad(word)) == 0
+    for (number, word) in words.iter().enumerate() {
+        if let Some(at) = first(*word) {
+            return Some(8 * number + at);
+        }
+    }
+    if rest.is_empty() {
+        return None;
+    }
+    if let Some(last) = bytes.last_chunk::<8>() {
+        // It lies over the one before it, which has been looked at.
+        return first(*last).map(|at| bytes.len() - 8 + at);
+    }
+    let mut padded = [b'a'; 8];
+    padded[..rest.len()].copy_from_slice(rest);
+    first(padded)
 }
 
 #[cfg(test)]
@@ -36,17 +80,41 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_byte_is_looked_at_wherever_it_stands() {
+    fn every_byte_of_a_value_is_looked_at_wherever_it_stands() {
         for length in 0..40 {
             for at in 0..length {
                 for byte in 0..=255 {
                     let mut bytes = vec![b'a'; length];
                     bytes[at] = byte;
-                    let good = byte >= b' ' && byte != 0x7f;
-                    assert_eq!(are_printed::<b' '>(&bytes), good, "{byte} at {at} of {length}");
-                    assert_eq!(are_printed::<b'!'>(&bytes), good && byte != b' ');
-                    assert_eq!(is_value(&bytes), good || byte == b'\t');
+                    let good = byte >= b' ' && byte != 0x7f || byte == b'\t';
+                    assert_eq!(is_value(&bytes), good, "{byte} at {at} of {length}");
                 }
+            }
+        }
+        assert!(is_value(b"a\tb\t\tcccccccccc"));
+        assert!(!is_value(b"a\tb\t\tcccccccccc\r"));
+    }
+
+    #[test]
+    fn the_first_of_several_is_found() {
+        for at in 0..20 {
+            let bytes = [vec![b'x'; at], b"\0\x01\0a".to_vec()].concat();
+            assert_eq!(find(&bytes, zeros), Some(at));
+            assert_eq!(find(&bytes[..at], zeros), None);
+        }
+    }
+
+    #[test]
+    fn case_is_the_only_difference() {
+        for lower in [&b""[..], b"host", b"expect", b"connection", b"content-length"] {
+            assert!(is_in_any_case(&lower.to_ascii_uppercase(), lower));
+            assert!(!is_in_any_case(&[lower, b"x"].concat(), lower));
+            for (at, byte) in
+                (0..lower.len()).flat_map(|at| (b' '..=255).map(move |byte| (at, byte)))
+            {
+                let mut bytes = lower.to_vec();
+                bytes[at] = byte;
+                assert_eq!(is_in_any_case(&bytes, lower), bytes.eq_ignore_ascii_case(lower));
             }
         }
     }

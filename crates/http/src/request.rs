@@ -14,6 +14,7 @@
 //! Source: RFC 9112 sections 2 to 6 and 9.3; httpd 2.4.71 `server/protocol.c` for the limits, and for
 //! the choices that the RFC leaves open.
 
+mod class;
 mod error;
 mod field;
 mod framing;
@@ -25,9 +26,11 @@ pub use field::{FieldLine, FieldLines};
 pub use framing::Content;
 pub use line::{EMPTY_LINES_MAX, HeadLimits, HeadScan, empty_lines};
 
+use class::{TARGET, TOKEN, count};
 use framing::Framing;
+use line::LineLimit;
 
-use crate::bytes::are_printed;
+use crate::bytes::is_in_any_case;
 
 /// A complete, valid request head, borrowed from the bytes that it was parsed from.
 #[derive(Debug, Clone, Copy)]
@@ -93,24 +96,22 @@ pub fn parse<'a>(
     lines: &'a mut Vec<FieldLine>,
 ) -> Result<Option<RequestHead<'a>>, HeadError> {
     lines.clear();
-    let Some(line) = line::next(bytes, 0, 0, limits.request_line())? else { return Ok(None) };
-    let (method, target, version) = request_line(&bytes[..line.end])?;
-    let mut start = line.next;
+    // Field lines are kept as offsets of 32 bits. No head comes near that.
+    let bytes = &bytes[..bytes.len().min(u32::MAX as usize)];
+    let Some(line) = RequestLine::parse(bytes, limits.request_line())? else { return Ok(None) };
     let mut digest = Digest::default();
-    loop {
-        if bytes[start..].starts_with(b"\r\n") {
-            start += 2;
-            break;
-        }
-        let Some(line) = line::next(bytes, start, start, limits.field())? else { return Ok(None) };
+    let mut rest = line.next;
+    while !matches!(rest, [b'\r', b'\n', ..]) {
+        let limit = limits.field();
         if limits.fields_max != 0 && lines.len() == limits.fields_max {
-            return Err(HeadError::TooManyFields);
+            return line::refuse(rest, limit, HeadError::TooManyFields).map(|()| None);
         }
-        let field = FieldLine::parse(bytes, start, line.end)?;
-        digest.add(field.name(bytes), field.value(bytes))?;
-        lines.push(field);
-        start = line.next;
+        let Some(field) = FieldLine::parse(bytes, rest, limit)? else { return Ok(None) };
+        digest.add(field.name, field.value)?;
+        lines.push(field.line);
+        rest = field.next;
     }
+    let RequestLine { method, target, version, .. } = line;
     Ok(Some(RequestHead {
         method,
         target,
@@ -119,38 +120,57 @@ pub fn parse<'a>(
         content: digest.framing.content(version)?,
         persistence: digest.persistence(version)?,
         expects_continue: digest.expects_continue && version == Version::Http11,
-        length: start,
+        length: bytes.len() - rest.len() + b"\r\n".len(),
     }))
 }
 
-/// Splits a request line: method, one space, target, one space, version.
-fn request_line(line: &[u8]) -> Result<(&[u8], &[u8], Version), HeadError> {
-    const VERSION_BYTES: usize = b"HTTP/1.1".len();
-    // Methods are short: a search with vectors takes longer to begin than this to end.
-    let method_end = line.iter().position(|&byte| byte == b' ').ok_or(HeadError::RequestLine)?;
-    let target_end = line.len().checked_sub(VERSION_BYTES + 1).ok_or(HeadError::RequestLine)?;
-    if target_end <= method_end + 1 || line[target_end] != b' ' {
-        return Err(HeadError::RequestLine);
-    }
-    let (method, target) = (&line[..method_end], &line[method_end + 1..target_end]);
-    if !field::is_token(method) || !is_target(target) {
-        return Err(HeadError::RequestLine);
-    }
-    let version = match &line[target_end + 1..] {
-        b"HTTP/1.1" => Version::Http11,
-        b"HTTP/1.0" => Version::Http10,
-        [b'H', b'T', b'T', b'P', b'/', b'1', b'.', b'2'..=b'9'] => Version::Http11,
-        [b'H', b'T', b'T', b'P', b'/', b'2'..=b'9', b'.', b'0'..=b'9'] => {
-            return Err(HeadError::VersionNotSupported);
-        }
-        _ => return Err(HeadError::RequestLine),
-    };
-    Ok((method, target, version))
+/// A request line, and what comes after it.
+struct RequestLine<'a> {
+    method: &'a [u8],
+    target: &'a [u8],
+    version: Version,
+    next: &'a [u8],
 }
 
-/// Whether all bytes may stand in a target. Which of the four forms it has is not looked at here.
-fn is_target(target: &[u8]) -> bool {
-    are_printed::<b'!'>(target)
+impl<'a> RequestLine<'a> {
+    /// Reads method, one space, target, one space, version; `None` if the line has no end yet.
+    ///
+    /// Which of the four forms the target has is not looked at here.
+    #[inline]
+    fn parse(bytes: &'a [u8], limit: LineLimit) -> Result<Option<Self>, HeadError> {
+        const ERROR: HeadError = HeadError::RequestLine;
+        let (method, rest) = bytes.split_at(count::<TOKEN>(bytes));
+        let ([_, ..], [b' ', rest @ ..]) = (method, rest) else {
+            return line::refuse(bytes, limit, ERROR).map(|()| None);
+        };
+        let (target, rest) = rest.split_at(count::<TARGET>(rest));
+        let ([_, ..], Some((b' ', rest))) = (target, rest.split_first()) else {
+            return line::refuse(bytes, limit, ERROR).map(|()| None);
+        };
+        let Some((version, rest)) = rest.split_first_chunk() else {
+            return line::refuse(bytes, limit, ERROR).map(|()| None);
+        };
+        let end = bytes.len() - rest.len();
+        let Some(next) = line::take_end(bytes, end, limit, ERROR)? else { return Ok(None) };
+        match Version::parse(version) {
+            Ok(version) => Ok(Some(RequestLine { method, target, version, next })),
+            Err(error) => line::refuse(bytes, limit, error).map(|()| None),
+        }
+    }
+}
+
+impl Version {
+    fn parse(version: &[u8; 8]) -> Result<Version, HeadError> {
+        match version {
+            b"HTTP/1.1" => Ok(Version::Http11),
+            b"HTTP/1.0" => Ok(Version::Http10),
+            [b'H', b'T', b'T', b'P', b'/', b'1', b'.', b'2'..=b'9'] => Ok(Version::Http11),
+            [b'H', b'T', b'T', b'P', b'/', b'2'..=b'9', b'.', b'0'..=b'9'] => {
+                Err(HeadError::VersionNotSupported)
+            }
+            _ => Err(HeadError::RequestLine),
+        }
+    }
 }
 
 /// What the fields of a head add up to, for the connection.
@@ -168,14 +188,14 @@ impl Digest {
     #[inline]
     fn add(&mut self, name: &[u8], value: &[u8]) -> Result<(), HeadError> {
         match name.len() {
-            4 if name.eq_ignore_ascii_case(b"host") => self.add_host(value),
-            6 if name.eq_ignore_ascii_case(b"expect") => self.add_expectation(value),
-            10 if name.eq_ignore_ascii_case(b"connection") => {
+            4 if is_in_any_case(name, b"host") => self.add_host(value),
+            6 if is_in_any_case(name, b"expect") => self.add_expectation(value),
+            10 if is_in_any_case(name, b"connection") => {
                 self.add_connection(value);
                 Ok(())
             }
-            14 if name.eq_ignore_ascii_case(b"content-length") => self.framing.add_length(value),
-            17 if name.eq_ignore_ascii_case(b"transfer-encoding") => {
+            14 if is_in_any_case(name, b"content-length") => self.framing.add_length(value),
+            17 if is_in_any_case(name, b"transfer-encoding") => {
                 self.framing.add_codings(value);
                 Ok(())
             }
@@ -201,9 +221,14 @@ impl Digest {
     }
 
     fn add_connection(&mut self, value: &[u8]) {
+        // By itself, as it mostly stands.
+        if is_in_any_case(value, b"keep-alive") {
+            self.keep_alive = true;
+            return;
+        }
         for option in value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii) {
-            self.close |= option.eq_ignore_ascii_case(b"close");
-            self.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
+            self.close |= is_in_any_case(option, b"close");
+            self.keep_alive |= is_in_any_case(option, b"keep-alive");
         }
     }
 

@@ -5,7 +5,8 @@
 //! Source: RFC 9110 section 5; RFC 9112 section 5.
 
 use super::HeadError;
-use crate::bytes::is_value;
+use super::class::{TOKEN, VALUE, count};
+use super::line::{self, LineLimit};
 
 /// One field line as offsets into its head.
 #[derive(Debug, Clone, Copy)]
@@ -16,47 +17,74 @@ pub struct FieldLine {
     value_end: u32,
 }
 
+/// A field line that has just been read.
+pub(super) struct ParsedLine<'a> {
+    pub(super) line: FieldLine,
+    pub(super) name: &'a [u8],
+    pub(super) value: &'a [u8],
+    /// What comes after it.
+    pub(super) next: &'a [u8],
+}
+
 impl FieldLine {
-    /// Reads the line `bytes[start..end]`, its CRLF cut off.
+    /// Reads the line that `rest` begins with and `bytes` end with; `None` if it has no end yet.
+    ///
+    /// There are less than 4 GiB of `bytes`.
     #[inline]
-    pub(super) fn parse(bytes: &[u8], start: usize, end: usize) -> Result<FieldLine, HeadError> {
-        let line = &bytes[start..end];
-        if matches!(line.first(), Some(b' ' | b'\t')) {
-            return Err(HeadError::FoldedLine);
-        }
-        let end_of_name = line.iter().position(|&byte| !is_token_byte(byte));
-        let Some(name @ 1..) = end_of_name.filter(|&at| line[at] == b':') else {
-            return Err(HeadError::FieldName);
+    pub(super) fn parse<'a>(
+        bytes: &'a [u8],
+        rest: &'a [u8],
+        limit: LineLimit,
+    ) -> Result<Option<ParsedLine<'a>>, HeadError> {
+        let (name, after_name) = rest.split_at(count::<TOKEN>(rest));
+        let ([_, ..], [b':', after_colon @ ..]) = (name, after_name) else {
+            let is_folded = begins_blank(rest);
+            let error = if is_folded { HeadError::FoldedLine } else { HeadError::FieldName };
+            return line::refuse(rest, limit, error).map(|()| None);
         };
-        let after = &line[name + 1..];
-        let blanks = after.iter().take_while(|&&byte| is_blank(byte)).count();
-        let mut value = &after[blanks..];
-        while let [rest @ .., b' ' | b'\t'] = value {
-            value = rest;
+        let value = match after_colon {
+            [b' ', value @ ..] if !begins_blank(value) => value,
+            _ => trim_blanks(after_colon),
+        };
+        let value_start = bytes.len() - value.len();
+        let length = count::<VALUE>(value);
+        let end = rest.len() - value.len() + length;
+        let next = line::take_end(rest, end, limit, HeadError::FieldValue)?;
+        let Some(next) = next else { return Ok(None) };
+        let mut value = &value[..length];
+        while let [before @ .., b' ' | b'\t'] = value {
+            value = before;
         }
-        if !is_value(value) {
-            return Err(HeadError::FieldValue);
-        }
-        // A head of 4 GiB cannot pass the limits; it would be refused and not cut.
-        let last = u32::try_from(end).map_err(|_| HeadError::FieldTooLong)?;
-        // What stands before the end fits as well.
-        let before_end = |bytes: usize| last - bytes as u32;
-        let value_start = before_end(line.len() - name - 1 - blanks);
-        Ok(FieldLine {
-            name_start: before_end(line.len()),
-            name_end: before_end(line.len() - name),
-            value_start,
-            value_end: value_start + value.len() as u32,
-        })
+        let start = bytes.len() - rest.len();
+        let line = FieldLine {
+            name_start: start as u32,
+            name_end: (start + name.len()) as u32,
+            value_start: value_start as u32,
+            value_end: (value_start + value.len()) as u32,
+        };
+        Ok(Some(ParsedLine { line, name, value, next }))
     }
 
-    pub(super) fn name<'a>(&self, head: &'a [u8]) -> &'a [u8] {
+    fn name<'a>(&self, head: &'a [u8]) -> &'a [u8] {
         &head[self.name_start as usize..self.name_end as usize]
     }
 
-    pub(super) fn value<'a>(&self, head: &'a [u8]) -> &'a [u8] {
+    fn value<'a>(&self, head: &'a [u8]) -> &'a [u8] {
         &head[self.value_start as usize..self.value_end as usize]
     }
+}
+
+fn begins_blank(bytes: &[u8]) -> bool {
+    matches!(bytes, [b' ' | b'\t', ..])
+}
+
+/// Cuts off what stands before a value, where it is not the one space that everybody sends.
+#[cold]
+fn trim_blanks(mut bytes: &[u8]) -> &[u8] {
+    while begins_blank(bytes) {
+        bytes = &bytes[1..];
+    }
+    bytes
 }
 
 /// The field lines of one head.
@@ -83,8 +111,12 @@ impl<'a> FieldLines<'a> {
 
     /// Returns the values of all lines called `name`, in any case.
     pub fn all<'n>(&self, name: &'n str) -> impl Iterator<Item = &'a [u8]> + use<'a, 'n> {
-        let same = move |&(other, _): &(&[u8], &[u8])| other.eq_ignore_ascii_case(name.as_bytes());
-        self.iter().filter(same).map(|(_, value)| value)
+        let head = self.head;
+        let is_same = move |line: &&FieldLine| {
+            (line.name_end - line.name_start) as usize == name.len()
+                && line.name(head).eq_ignore_ascii_case(name.as_bytes())
+        };
+        self.lines.iter().filter(is_same).map(move |line| line.value(head))
     }
 
     /// Returns the value of the first line called `name`, in any case.
@@ -97,44 +129,5 @@ impl<'a> FieldLines<'a> {
     #[must_use]
     pub fn count(&self, name: &str) -> usize {
         self.all(name).count()
-    }
-}
-
-/// Whether all bytes are token bytes, and there is one.
-pub(super) fn is_token(bytes: &[u8]) -> bool {
-    !bytes.is_empty() && bytes.iter().all(|&byte| is_token_byte(byte))
-}
-
-fn is_token_byte(byte: u8) -> bool {
-    TOKEN[byte as usize]
-}
-
-/// The token bytes of RFC 9110 section 5.6.2, by value.
-const TOKEN: [bool; 256] = {
-    let mut table = [false; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        table[byte] = matches!(byte as u8,
-            b'!' | b'#'..=b'\'' | b'*' | b'+' | b'-' | b'.' | b'0'..=b'9' | b'A'..=b'Z'
-            | b'^'..=b'z' | b'|' | b'~');
-        byte += 1;
-    }
-    table
-};
-
-fn is_blank(byte: u8) -> bool {
-    matches!(byte, b' ' | b'\t')
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn token_bytes_are_those_of_the_grammar() {
-        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-        for byte in 0..=255 {
-            assert_eq!(is_token_byte(byte), allowed(byte), "{byte}");
-        }
     }
 }

@@ -8,38 +8,24 @@
 
 use std::net::Ipv6Addr;
 
+use super::class::{LABEL, count};
+
 /// Whether `value` is a host with an optional port.
 pub(super) fn is_valid(value: &[u8]) -> bool {
     if let Some(literal) = value.strip_prefix(b"[") {
         let Some(end) = memchr::memchr(b']', literal) else { return false };
         return is_ipv6(&literal[..end]) && is_port_part(&literal[end + 1..]);
     }
-    let mut last = 0;
-    let mut end = value.len();
-    for (at, &byte) in value.iter().enumerate() {
-        if !IS_NAME[usize::from(byte)] {
-            end = at;
-            break;
+    let mut rest = value;
+    loop {
+        rest = &rest[count::<LABEL>(rest)..];
+        match rest {
+            [b'.', b'.', ..] => return false,
+            [b'.', next @ ..] => rest = next,
+            port => return port.len() < value.len() && is_port_part(port),
         }
-        if byte == b'.' && last == b'.' {
-            return false;
-        }
-        last = byte;
     }
-    end > 0 && is_port_part(&value[end..])
 }
-
-/// The bytes that a name may have.
-static IS_NAME: [bool; 256] = {
-    let mut table = [false; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        let name = byte as u8;
-        table[byte] = name.is_ascii_alphanumeric() || matches!(name, b'-' | b'.' | b'_');
-        byte += 1;
-    }
-    table
-};
 
 fn is_ipv6(literal: &[u8]) -> bool {
     std::str::from_utf8(literal).is_ok_and(|text| text.parse::<Ipv6Addr>().is_ok())

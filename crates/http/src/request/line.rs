@@ -54,14 +54,39 @@ pub(super) struct LineLimit {
 }
 
 /// Where a line ends (before its CRLF), and where the next one starts.
-pub(super) struct Line {
-    pub(super) end: usize,
-    pub(super) next: usize,
+struct Line {
+    end: usize,
+    next: usize,
+}
+
+/// Takes the CRLF of the first line of `bytes`, which is well formed up to `end`, and returns what comes after;
+/// `None` if it has no end yet.
+///
+/// What stands at `end` instead is `error`.
+#[inline]
+pub(super) fn take_end(
+    bytes: &[u8],
+    end: usize,
+    limit: LineLimit,
+    error: HeadError,
+) -> Result<Option<&[u8]>, HeadError> {
+    match bytes[end..] {
+        [b'\r', b'\n', ref next @ ..] if end <= limit.bytes_max => Ok(Some(next)),
+        _ => refuse(bytes, limit, error).map(|()| None),
+    }
+}
+
+/// Says what is wrong with the first line of `bytes`, which is not well formed; nothing if it has no end yet.
+#[cold]
+pub(super) fn refuse(bytes: &[u8], limit: LineLimit, error: HeadError) -> Result<(), HeadError> {
+    match next(bytes, 0, 0, limit)? {
+        Some(_) => Err(error),
+        None => Ok(()),
+    }
 }
 
 /// Finds the end of the line that begins at `start`; no line feed stands before `searched`.
-#[inline]
-pub(super) fn next(
+fn next(
     bytes: &[u8],
     start: usize,
     searched: usize,
