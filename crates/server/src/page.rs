@@ -4,6 +4,8 @@
 //!
 //! Source: RFC 9110 section 15.4 (a redirect's content should have a hyperlink).
 
+use milepost_http::bytes::{self, EACH};
+
 use crate::status;
 
 /// Apache's, which clients that compare answers expect. Nothing beyond ASCII is in our own words; a
@@ -57,22 +59,9 @@ fn sentence(status: u16) -> &'static str {
     }
 }
 
-/// The bytes that HTML gives a meaning to.
-static IS_SPECIAL: [bool; 256] = {
-    let mut table = [false; 256];
-    let special = b"&<>\"";
-    let mut at = 0;
-    while at < special.len() {
-        table[special[at] as usize] = true;
-        at += 1;
-    }
-    table
-};
-
 /// Appends `text` with the bytes escaped that HTML gives a meaning to, inside of attributes too.
 fn write_escaped(output: &mut Vec<u8>, mut text: &[u8]) {
-    let is_special = |&byte: &u8| IS_SPECIAL[usize::from(byte)];
-    while let Some(at) = text.iter().position(is_special) {
+    while let Some(at) = special(text) {
         output.extend_from_slice(&text[..at]);
         output.extend_from_slice(match text[at] {
             b'&' => b"&amp;",
@@ -83,6 +72,16 @@ fn write_escaped(output: &mut Vec<u8>, mut text: &[u8]) {
         text = &text[at + 1..];
     }
     output.extend_from_slice(text);
+}
+
+/// Finds the first byte that HTML gives a meaning to.
+fn special(text: &[u8]) -> Option<usize> {
+    bytes::find(text, |word| {
+        // Two bits tell `"` from `&` and `<` from `>`.
+        let quote_or_ampersand = bytes::zeros((word | (EACH * 0x04)) ^ (EACH * u64::from(b'&')));
+        let angle = bytes::zeros((word | (EACH * 0x02)) ^ (EACH * u64::from(b'>')));
+        quote_or_ampersand | angle
+    })
 }
 
 #[cfg(test)]
@@ -96,6 +95,17 @@ mod tests {
         let page = String::from_utf8(page).unwrap();
         assert!(page.contains("<title>301 Moved Permanently</title>"), "{page}");
         assert!(page.contains("href=\"http://t/?a=1&amp;b=&quot;&gt;&lt;script&gt;\""), "{page}");
+    }
+
+    #[test]
+    fn four_bytes_are_special() {
+        for byte in 0..=u8::MAX {
+            for at in [0, 7, 9] {
+                let mut text = [b'a'; 11];
+                text[at] = byte;
+                assert_eq!(special(&text), b"&<>\"".contains(&byte).then_some(at), "{byte}");
+            }
+        }
     }
 
     #[test]

@@ -10,6 +10,8 @@ use std::fs::File;
 use std::ops::Range;
 use std::rc::Rc;
 
+use milepost_http::bytes::is_value;
+
 use crate::deferred::Deferred;
 use crate::{page, status};
 
@@ -97,7 +99,7 @@ impl Reply {
         self.fields.extend_from_slice(b": ");
         let start = self.fields.len();
         self.fields.extend_from_slice(value);
-        if memchr::memchr3(b'\r', b'\n', 0, value).is_some() {
+        if !is_value(value) {
             for byte in &mut self.fields[start..] {
                 if matches!(byte, b'\r' | b'\n' | 0) {
                     *byte = b' ';

@@ -15,7 +15,7 @@ use std::os::fd::AsFd;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use rustix::net::{SendFlags, SocketFlags, acceptfrom_with, send};
+use rustix::net::{RecvFlags, SendFlags, SocketFlags, acceptfrom_with, recv, send};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::server::TlsStream;
@@ -51,6 +51,10 @@ pub(crate) struct Socket {
     state: State,
     /// How to send.
     flags: SendFlags,
+    /// The last read has left nothing behind.
+    is_drained: bool,
+    /// Something has been written since the last read.
+    has_written: bool,
 }
 
 #[derive(Debug)]
@@ -75,7 +79,8 @@ pub(crate) fn accept(listener: impl AsFd) -> io::Result<(Socket, SocketAddr)> {
     let address = address.and_then(|address| SocketAddr::try_from(address).ok());
     let remote = address.ok_or(ErrorKind::ConnectionAborted)?;
     let state = State::New { stream: socket.into(), is_read: false };
-    Ok((Socket { state, flags: SendFlags::NOSIGNAL }, remote))
+    let flags = SendFlags::NOSIGNAL;
+    Ok((Socket { state, flags, is_drained: true, has_written: false }, remote))
 }
 
 impl Socket {
@@ -104,16 +109,23 @@ impl Socket {
     }
 
     /// Makes the connection known to the runtime, if it is not.
-    fn known(&mut self) -> io::Result<Pin<&mut TcpStream>> {
-        if let State::New { .. } = self.state
-            && let State::New { stream, .. } = std::mem::replace(&mut self.state, State::Gone)
-        {
-            self.state = State::Known(TcpStream::from_std(stream)?);
+    #[inline]
+    fn known(&mut self) -> io::Result<&mut TcpStream> {
+        if !matches!(self.state, State::Known(_)) {
+            self.make_known()?;
         }
         match &mut self.state {
-            State::Known(stream) => Ok(Pin::new(stream)),
+            State::Known(stream) => Ok(stream),
             State::New { .. } | State::Gone => Err(ErrorKind::NotConnected.into()),
         }
+    }
+
+    #[cold]
+    fn make_known(&mut self) -> io::Result<()> {
+        if let State::New { stream, .. } = std::mem::replace(&mut self.state, State::Gone) {
+            self.state = State::Known(TcpStream::from_std(stream)?);
+        }
+        Ok(())
     }
 }
 
@@ -130,7 +142,24 @@ impl AsyncRead for Socket {
                 return Poll::Ready(Ok(()));
             }
         }
-        self.known()?.poll_read(context, buffer)
+        // The runtime makes a task pause that asks it too often, which is one that never has to wait. After
+        // a read that has left nothing behind there is no need to ask: it says so by itself.
+        let asks = !self.is_drained;
+        let stream = self.known()?;
+        if asks {
+            ready!(stream.poll_read_ready(context))?;
+        }
+        let room = buffer.remaining();
+        let count = loop {
+            match read(stream, buffer.initialize_unfilled()) {
+                Poll::Ready(count) => break count?,
+                Poll::Pending => ready!(stream.poll_read_ready(context))?,
+            }
+        };
+        buffer.advance(count);
+        self.is_drained = count < room;
+        self.has_written = false;
+        Poll::Ready(Ok(()))
     }
 }
 
@@ -146,12 +175,17 @@ impl AsyncWrite for Socket {
         {
             return Poll::Ready(count);
         }
+        // What follows a read is the answer to it. Whoever writes more must pause now and then.
+        let asks = std::mem::replace(&mut self.has_written, true);
         let stream = self.known()?;
-        loop {
+        if asks {
             ready!(stream.poll_write_ready(context))?;
+        }
+        loop {
             let result = stream.try_io(Interest::WRITABLE, || Ok(send(&*stream, bytes, flags)?));
-            if let Poll::Ready(count) = at_once(result) {
-                return Poll::Ready(count);
+            match at_once(result) {
+                Poll::Ready(count) => return Poll::Ready(count),
+                Poll::Pending => ready!(stream.poll_write_ready(context))?,
             }
         }
     }
@@ -167,6 +201,24 @@ impl AsyncWrite for Socket {
             State::Known(stream) => Pin::new(stream).poll_shutdown(context),
             State::Gone => Poll::Ready(Ok(())),
         }
+    }
+}
+
+/// Reads what is there, if the runtime has heard that there is something.
+///
+/// The runtime is told when all of it has been read, as [`TcpStream`] does by itself: it hears of what comes after.
+#[inline]
+fn read(stream: &TcpStream, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+    let mut read = None;
+    let result = stream.try_io(Interest::READABLE, || {
+        let (_, count) = recv(stream, &mut *buffer, RecvFlags::empty())?;
+        read = Some(count);
+        let is_drained = 0 < count && count < buffer.len();
+        if is_drained { Err(ErrorKind::WouldBlock.into()) } else { Ok(count) }
+    });
+    match read {
+        Some(count) => Poll::Ready(Ok(count)),
+        None => at_once(result),
     }
 }
 
