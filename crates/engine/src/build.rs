@@ -80,6 +80,22 @@ pub struct LoadOptions {
     pub after: Vec<String>,
     /// How rules are found.
     pub lookup: Lookup,
+    /// What is meant to be done with it.
+    pub purpose: Purpose,
+}
+
+/// What a configuration is loaded for, where that decides whether it loads.
+///
+/// Some directives of httpd send requests elsewhere or let in fewer clients by means that are not there
+/// here. Leaving one of them out would open what is closed, so nobody may serve such a configuration; the
+/// rules in it can be looked at all the same.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Purpose {
+    /// To answer requests: such a directive is an error.
+    #[default]
+    Serve,
+    /// To be looked at: such a directive is a warning.
+    Look,
 }
 
 /// Builds the program. `None` when a diagnostic is an error.
@@ -91,6 +107,7 @@ pub(crate) fn build(
         let defines = options.defines.iter().map(|name| (name.clone().into_bytes(), Vec::new()));
         let names = Names { defines: defines.collect(), modules };
         let mut builder = Builder::new(outside, options.lookup, options.server_root.clone(), names);
+        builder.purpose = options.purpose;
         builder.run(options);
         builder
     };
@@ -114,6 +131,7 @@ pub(crate) fn build_htaccess(
 ) -> (Option<DirConfig>, Vec<Diagnostic>) {
     let root = program.settings.server_root.clone();
     let mut builder = Builder::new(outside, program.lookup, root, program.names.clone());
+    builder.purpose = program.purpose;
     builder.allowed = Some(Arc::clone(allowed));
     let mut dir = DirDraft::default();
     let mut context = Context {
@@ -138,6 +156,7 @@ pub(crate) fn build_htaccess(
 struct Builder<'o> {
     outside: &'o dyn Outside,
     lookup: Lookup,
+    purpose: Purpose,
     pool: Pool,
     diagnostics: Vec<Diagnostic>,
     settings: Settings,
@@ -253,6 +272,7 @@ impl<'o> Builder<'o> {
         Builder {
             outside,
             lookup,
+            purpose: Purpose::default(),
             pool: Pool::default(),
             diagnostics: Vec::new(),
             settings: Settings { server_root, ..Settings::default() },
@@ -303,7 +323,7 @@ impl<'o> Builder<'o> {
         let mut programs = std::mem::take(&mut self.maps.programs);
         map::mark_programs(&mut programs, &servers);
         let databases = std::mem::take(&mut self.databases);
-        let lookup = self.lookup;
+        let (lookup, purpose) = (self.lookup, self.purpose);
         let loaded = names.modules.is_named("mod_proxy.c");
         let types = std::sync::OnceLock::new();
         let proxies = loaded || self.has_proxy;
@@ -316,6 +336,7 @@ impl<'o> Builder<'o> {
             hosts,
             names,
             lookup,
+            purpose,
             programs,
             databases,
             proxies,

@@ -33,7 +33,7 @@ mod trace;
 mod wildcard;
 mod words;
 
-pub use build::LoadOptions;
+pub use build::{LoadOptions, Purpose};
 pub use decision::{Decision, Outcome, Rule};
 pub use diagnostic::{Diagnostic, Severity};
 pub use eval::{Logged, ProxiedAnswer, Scratch, Suspended};

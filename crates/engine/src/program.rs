@@ -75,6 +75,7 @@ pub(crate) struct Program {
     /// What `<IfDefine>`, `${…}` and `<IfModule>` in `.htaccess` files go by.
     pub(crate) names: Names,
     pub(crate) lookup: Lookup,
+    pub(crate) purpose: crate::build::Purpose,
     /// Programs of `prg:` maps.
     pub(crate) programs: Vec<MapProgram>,
     /// Databases, one for each server.

@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use milepost_engine::{LoadOptions, Lookup, Severity, Site};
+use milepost_engine::{LoadOptions, Lookup, Purpose, Severity, Site};
 use milepost_testkit::disk::Disk;
 use milepost_testkit::httpd::{HttpdError, Program};
 
@@ -302,6 +302,7 @@ fn load(folder: &Path, file: PathBuf) -> Option<String> {
         server_root: folder.to_owned(),
         file: Some(file),
         lookup: Lookup::Index,
+        purpose: Purpose::Look,
         ..LoadOptions::default()
     };
     let loaded = Site::load(&options, &Disk::default());

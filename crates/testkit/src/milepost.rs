@@ -10,8 +10,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use milepost_engine::{
-    Decision, Event, LoadOptions, Lookup, Outcome, Proxied, ProxiedAnswer, ProxyTo, Request,
-    Scheme, Scratch, Severity, Site, Step, Version,
+    Decision, Event, LoadOptions, Lookup, Outcome, Proxied, ProxiedAnswer, ProxyTo, Purpose,
+    Request, Scheme, Scratch, Severity, Site, Step, Version,
 };
 use milepost_server::Helpers;
 
@@ -54,6 +54,7 @@ impl Milepost {
             server_root: plot.root().to_owned(),
             file: Some(plot.write_site_conf(&self.program)?),
             lookup: self.lookup,
+            purpose: Purpose::Look,
             ..LoadOptions::default()
         };
         let loaded = match catch_unwind(|| Site::load(&options, &self.disk)) {

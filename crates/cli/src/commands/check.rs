@@ -45,7 +45,7 @@ const EXIT_FINDINGS: u8 = 1;
 
 /// Runs `milepost check`.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let (loaded, _) = args.configuration.load(&args.path, None)?;
+    let (loaded, _) = args.configuration.load(&args.path)?;
     let mut diagnostics = loaded.diagnostics;
     if let Some(site) = loaded.site.as_ref().filter(|_| !args.no_lints) {
         diagnostics.extend(site.lint());

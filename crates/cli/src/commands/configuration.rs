@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use milepost_engine::{LoadOptions, Loaded, Lookup, Site};
+use milepost_engine::{LoadOptions, Loaded, Lookup, Purpose, Site};
 use milepost_server::FileSystem;
 
 /// Options that name a configuration.
@@ -30,18 +30,15 @@ pub(crate) struct Configuration {
 }
 
 impl Configuration {
-    /// Loads it. Without `-f`, `path` is the configuration file, or a directory that is served with its
-    /// `.htaccess` files; `listen` says where, unless a directive does.
-    pub(crate) fn load(
-        self,
-        path: &Path,
-        listen: Option<&str>,
-    ) -> anyhow::Result<(Loaded, String)> {
-        let (options, what) = self.options(path, listen)?;
+    /// Loads it to be looked at, and says what it is. Without `-f`, `path` is the configuration file, or a
+    /// directory that is meant with its `.htaccess` files.
+    pub(crate) fn load(self, path: &Path) -> anyhow::Result<(Loaded, String)> {
+        let (options, what) = self.options(path, None)?;
+        let options = LoadOptions { purpose: Purpose::Look, ..options };
         Ok((Site::load(&options, &FileSystem), what))
     }
 
-    /// What to load, and a name for it.
+    /// What to load to serve it, and a name for it. `listen` says where, unless a directive does.
     pub(crate) fn options(
         self,
         path: &Path,
@@ -77,6 +74,7 @@ impl Configuration {
             before: self.before,
             after,
             lookup: if self.scan { Lookup::Scan } else { Lookup::Index },
+            purpose: Purpose::Serve,
         };
         Ok((options, what))
     }

@@ -84,7 +84,7 @@ struct Target {
 
 /// Runs `milepost explain`.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let (loaded, what) = args.configuration.load(&args.directory, None)?;
+    let (loaded, what) = args.configuration.load(&args.directory)?;
     for found in loaded.diagnostics.iter().filter(|found| found.severity == Severity::Error) {
         complain(&found.to_string());
     }

@@ -480,14 +480,13 @@ fn check_says_what_is_wrong_with_files() {
             4,
             "is encrypted",
         ),
-        (format!("{one}SSLVerifyClient require"), 2, "no authority is known"),
         (
             format!("{one}SSLSessionTicketKeyFile {}", file("empty.pem")),
             5,
             "does not have 48 bytes",
         ),
-        (format!("{one}SSLProtocol -all"), 5, "leaves no version"),
-        (format!("{one}SSLCipherSuite AES128-SHA"), 5, "leaves no cipher suite"),
+        (format!("{one}SSLOpenSSLConfCmd DHParameters {}", file("none.pem")), 5, "does not exist"),
+        (format!("{one}SSLOpenSSLConfCmd Magic on"), 5, "OpenSSL has no command"),
         (
             format!("{one}SSLCipherSuite ECDHE-RSA-AES128-GCM-SHA256\nSSLProtocol TLSv1.2"),
             5,
@@ -517,6 +516,41 @@ fn check_says_what_is_wrong_with_files() {
         let finished = milepost(&["check", "-f", &conf]);
         assert_eq!(finished.code, Some(code), "{finished:?}");
         assert!(finished.stdout.contains(message), "{finished:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_served_can_be_looked_at() {
+    let directory = Directory::new().expect("a directory");
+    let path = directory.path();
+    let one = self_signed(path, "one", "ec");
+    for (directives, line, message) in [
+        ("SSLVerifyClient require", 2, "no authority is known"),
+        ("SSLProtocol -all", 5, "leaves no version"),
+        ("SSLCipherSuite AES128-SHA", 5, "leaves no cipher suite"),
+        ("SSLOpenSSLConfCmd MinProtocol TLSv1.3", 5, "the command `MinProtocol` is not done"),
+        ("SSLOCSPEnable on", 5, "no responder is asked"),
+        ("SSLOptions +LegacyDNStringFormat", 5, "names are written as RFC 2253 says"),
+        ("ProxyRequests On", 5, "a forward proxy is not supported"),
+        ("ProxyRemote * http://127.0.0.1:1", 5, "`ProxyRemote` is not supported"),
+        ("ProxyPass /p http://127.0.0.1:1/ mapping=servlet", 5, "`mapping=` is not supported"),
+    ] {
+        let text = format!(
+            "Listen 127.0.0.1:0\nSSLEngine on\n{one}{directives}\nRedirect /a http://x.example/\n"
+        );
+        let conf = write(path, "httpd.conf", &text);
+        let found = milepost(&["check", "-f", &conf]);
+        assert_eq!(found.code, Some(1), "{directives}: {found:?}");
+        let begin = format!("{conf}:{line}:");
+        let said = found.stdout.lines().find(|said| said.starts_with(&begin));
+        let said = said.unwrap_or_else(|| panic!("{directives}: {}", found.stdout));
+        assert!(said.contains(message) && said.ends_with("`milepost serve` refuses it"), "{said}");
+        let explained = milepost(&["explain", "-f", &conf, "https://h.example/a"]);
+        assert_eq!(explained.code, Some(0), "{directives}: {explained:?}");
+        assert!(explained.stdout.contains("http://x.example/"), "{directives}: {explained:?}");
+        let served = milepost(&["serve", "-f", &conf]);
+        assert_eq!(served.code, Some(2), "{directives}: {served:?}");
+        assert!(served.stderr.contains(message), "{directives}: {served:?}");
     }
 }
 

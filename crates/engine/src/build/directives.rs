@@ -79,7 +79,7 @@ impl Builder<'_> {
             b"proxyset" => self.proxy_set(directive, context),
             b"balancermember" => self.balancer_member(directive, context),
             b"proxyremote" | b"proxyremotematch" | b"proxysourceaddress" => {
-                self.proxy_unsupported(directive);
+                self.proxy_unsupported(directive, known);
             }
             b"header" => self.header(directive, context),
             b"requestheader" => self.request_header(directive, context),
@@ -312,7 +312,7 @@ impl Builder<'_> {
     }
 
     /// Whether a directive has as many arguments as it takes; an error otherwise.
-    fn has_right_count(&mut self, directive: &Directive<'_>, known: &Known) -> bool {
+    pub(super) fn has_right_count(&mut self, directive: &Directive<'_>, known: &Known) -> bool {
         let name = known.name;
         match known.args {
             Args::Flag => self.flag(directive).is_some(),

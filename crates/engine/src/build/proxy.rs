@@ -1,7 +1,7 @@
 //! `ProxyPass` and its relatives.
 //!
-//! A backend of a protocol that we do not speak, and a forward proxy, are errors and not left out: what was
-//! meant to be answered elsewhere must not be looked for here.
+//! A backend of a protocol that we do not speak, and a forward proxy, are not served: what was meant to be
+//! answered elsewhere must not be looked for here.
 //!
 //! Source: httpd 2.4.71 `modules/proxy/mod_proxy.c`, `add_pass`, `add_pass_reverse`, `proxysection`.
 
@@ -12,6 +12,7 @@ use milepost_pcre::Case;
 use milepost_syntax::{Word, Words};
 
 use super::alias::AliasDraft;
+use super::known::Known;
 use super::report::{Finding, show};
 use super::sections::{Named, has_wildcards};
 use super::{Builder, Context, Directive};
@@ -88,8 +89,9 @@ impl Builder<'_> {
                 // Only scripts see a difference, which are behind protocols that we do not speak.
                 b"noquery" => {}
                 text if text.starts_with(b"mapping=") => {
-                    let finding =
-                        Finding::error("`mapping=` is not supported: paths are compared decoded");
+                    let finding = Finding::not_served(
+                        "`mapping=` is not supported: paths are compared decoded",
+                    );
                     self.report_at(directive, word.at, word.len, finding);
                 }
                 text if text.contains(&b'=') => parameters.push(word),
@@ -216,7 +218,7 @@ impl Builder<'_> {
     pub(super) fn proxy_requests(&mut self, directive: &Directive<'_>) {
         self.has_proxy = true;
         if self.flag(directive) == Some(true) {
-            let finding = Finding::error(
+            let finding = Finding::not_served(
                 "a forward proxy is not supported: it would fetch any URL for anybody",
             )
             .hint("`ProxyPass` and `[P]` need `ProxyRequests Off`");
@@ -298,10 +300,12 @@ impl Builder<'_> {
     }
 
     /// What would send requests where we cannot send them.
-    pub(super) fn proxy_unsupported(&mut self, directive: &Directive<'_>) {
-        let message = format!("{} is not supported", show(directive.name));
-        let hint = "backends are reached directly, by `http://`, `ws://` and `unix:`";
-        self.report(directive, Finding::error(message).hint(hint));
+    pub(super) fn proxy_unsupported(&mut self, directive: &Directive<'_>, known: &Known) {
+        if self.has_right_count(directive, known) {
+            let message = format!("{} is not supported", show(directive.name));
+            let hint = "backends are reached directly, by `http://`, `ws://` and `unix:`";
+            self.report(directive, Finding::not_served(message).hint(hint));
+        }
     }
 
     /// `<Proxy url>`: what it is for.

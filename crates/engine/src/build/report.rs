@@ -1,6 +1,6 @@
 //! Makes diagnostics that point at the text they are about.
 
-use super::{Builder, Directive};
+use super::{Builder, Directive, Purpose};
 use crate::decision::Place;
 use crate::diagnostic::{Diagnostic, Severity};
 
@@ -10,11 +10,18 @@ pub(super) struct Finding {
     message: String,
     hint: Option<String>,
     also: Option<(Place, String)>,
+    stops_serving: bool,
 }
 
 impl Finding {
     pub(super) fn error(message: impl Into<String>) -> Finding {
-        Finding { severity: Severity::Error, message: message.into(), hint: None, also: None }
+        Finding {
+            severity: Severity::Error,
+            message: message.into(),
+            hint: None,
+            also: None,
+            stops_serving: false,
+        }
     }
 
     pub(super) fn warning(message: impl Into<String>) -> Finding {
@@ -23,6 +30,11 @@ impl Finding {
 
     pub(super) fn note(message: impl Into<String>) -> Finding {
         Finding { severity: Severity::Note, ..Finding::error(message) }
+    }
+
+    /// About what must not be left out by whoever serves: see [`Purpose`].
+    pub(super) fn not_served(message: impl Into<String>) -> Finding {
+        Finding { stops_serving: true, ..Finding::warning(message) }
     }
 
     /// What to write instead.
@@ -70,14 +82,21 @@ impl Builder<'_> {
             (file, line, what)
         });
         let file = self.pool.path(place.file).to_owned();
+        let (severity, message) = match (finding.stops_serving, self.purpose) {
+            (true, Purpose::Serve) => (Severity::Error, finding.message),
+            (true, Purpose::Look) => {
+                (finding.severity, format!("{}; `milepost serve` refuses it", finding.message))
+            }
+            (false, _) => (finding.severity, finding.message),
+        };
         self.diagnostics.push(Diagnostic {
-            severity: finding.severity,
+            severity,
             file,
             line,
             column,
             length: len.min(left).max(1) as u32,
             text,
-            message: finding.message,
+            message,
             hint: finding.hint,
             also,
         });

@@ -7,6 +7,7 @@
 
 mod access;
 mod backend;
+mod command;
 mod draft;
 mod files;
 mod finish;
@@ -226,7 +227,7 @@ impl Builder<'_> {
             }
             b"sslfips" => {
                 if self.flag(directive) == Some(true) {
-                    let finding = Finding::error("there is no certified cryptography in here")
+                    let finding = Finding::not_served("there is no certified cryptography in here")
                         .hint("`SSLFIPS off`");
                     self.report(directive, finding);
                 }
@@ -243,10 +244,10 @@ impl Builder<'_> {
         let usage = "SSLOCSPEnable off";
         let Some(words) = self.words(directive, 1, usize::MAX, usage) else { return };
         if !words[0].text.eq_ignore_ascii_case(b"off") {
-            let finding = Finding::error("no responder is asked about the certificates of clients")
-                .hint(
-                    "`SSLCARevocationFile` with `SSLCARevocationCheck leaf` looks them up in lists",
-                );
+            let finding = Finding::not_served(
+                "no responder is asked about the certificates of clients",
+            )
+            .hint("`SSLCARevocationFile` with `SSLCARevocationCheck leaf` looks them up in lists");
             self.report(directive, finding);
         }
     }
@@ -258,10 +259,12 @@ impl Builder<'_> {
             b"on" => true,
             b"off" => false,
             b"optional" => {
-                let finding =
-                    Finding::error("`SSLEngine optional` is not done: no client upgrades to TLS")
-                        .hint("write `on`, and plain HTTP for another port");
-                return self.report_at(directive, words[0].at, words[0].len, finding);
+                let finding = Finding::not_served(
+                    "`SSLEngine optional` is not done: no client upgrades to TLS",
+                )
+                .hint("write `on`, and plain HTTP for another port");
+                self.report_at(directive, words[0].at, words[0].len, finding);
+                false
             }
             _ => {
                 let finding = Finding::error("`SSLEngine` is `on` or `off`");
@@ -340,7 +343,7 @@ impl Builder<'_> {
             return Some(TlsVersions { v12: true, v13: true });
         }
         if !versions.v12 && !versions.v13 {
-            let finding = Finding::error("this leaves no version of TLS")
+            let finding = Finding::not_served("this leaves no version of TLS")
                 .hint("write `-all +TLSv1.2 +TLSv1.3`");
             self.report(directive, finding);
             return None;
@@ -386,7 +389,7 @@ impl Builder<'_> {
             self.report_at(directive, word.at, word.len, Finding::warning(message));
         }
         if chosen.suites.is_empty() {
-            let finding = Finding::error("this leaves no cipher suite").hint(hint);
+            let finding = Finding::not_served("this leaves no cipher suite").hint(hint);
             self.report_at(directive, word.at, word.len, finding);
             return Suites::default();
         }
@@ -396,45 +399,6 @@ impl Builder<'_> {
         }
         let suites = Some(placed(directive, word, chosen.suites));
         if for_13 { Suites { old: None, new: suites } } else { Suites { old: suites, new: None } }
-    }
-
-    /// `SSLOpenSSLConfCmd command value`
-    fn ssl_command(&mut self, directive: &Directive<'_>, server: usize) {
-        const GROUPS: &[(&str, &str)] = &[
-            ("x25519", "X25519"),
-            ("p-256", "P-256"),
-            ("prime256v1", "P-256"),
-            ("secp256r1", "P-256"),
-            ("p-384", "P-384"),
-            ("secp384r1", "P-384"),
-        ];
-        let usage = "SSLOpenSSLConfCmd Groups X25519:P-256";
-        let Some(words) = self.words(directive, 2, 2, usage) else { return };
-        if !matches!(words[0].text.to_ascii_lowercase().as_slice(), b"groups" | b"curves") {
-            let message = format!("the command {} is not done", show(&words[0].text));
-            let finding = Finding::error(message)
-                .hint("there is `Groups`; `SSLProtocol` and `SSLCipherSuite` say the rest");
-            return self.report_at(directive, words[0].at, words[0].len, finding);
-        }
-        let text = String::from_utf8_lossy(&words[1].text).to_ascii_lowercase();
-        let mut groups: Vec<&'static str> = Vec::new();
-        for name in text.split(':') {
-            match GROUPS.iter().find(|(known, _)| *known == name) {
-                Some((_, group)) if !groups.contains(group) => groups.push(group),
-                Some(_) => {}
-                None => {
-                    let message = format!("the group {} is not offered", show(name.as_bytes()));
-                    let finding =
-                        Finding::warning(message).hint("there are X25519, P-256 and P-384");
-                    self.report_at(directive, words[1].at, words[1].len, finding);
-                }
-            }
-        }
-        if groups.is_empty() {
-            let finding = Finding::error("this leaves no group to agree on a key in");
-            return self.report_at(directive, words[1].at, words[1].len, finding);
-        }
-        self.servers[server].tls.groups = Some(groups);
     }
 
     /// `SSLVerifyClient none|optional|require|optional_no_ca`, and `SSLProxyVerify`.

@@ -79,7 +79,7 @@ fn not_done(name: &[u8], on: bool, text: &[u8]) -> Option<Finding> {
             "`Require ssl-verify-client` or `Require expr` lets clients in by their certificates",
         ),
         b"legacydnstringformat" => {
-            Finding::error("names are written as RFC 2253 says, `CN=a,O=b`, and not otherwise")
+            Finding::not_served("names are written as RFC 2253 says, `CN=a,O=b`, and not otherwise")
                 .hint("take the option away, and compare with that form")
         }
         _ => Finding::error(format!("unknown option {}", show(text)))

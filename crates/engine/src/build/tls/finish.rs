@@ -94,11 +94,11 @@ impl Builder<'_> {
             && matches!(verify, TlsVerify::Optional | TlsVerify::Require)
             && !draft.has_bad_file
         {
-            let finding =
-                Finding::error("clients are asked for a certificate, and no authority is known")
-                    .hint("name those that are trusted with `SSLCACertificateFile`");
+            let finding = Finding::not_served(
+                "clients are asked for a certificate, and no authority is known",
+            )
+            .hint("name those that are trusted with `SSLCACertificateFile`");
             self.report_place(engine.place, engine.len, finding);
-            return None;
         }
         let versions = draft.versions.unwrap_or(TlsVersions { v12: true, v13: true });
         Some(TlsServer {
