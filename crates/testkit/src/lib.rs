@@ -28,6 +28,7 @@ pub mod served;
 pub mod shrink;
 pub mod spec;
 pub mod stage;
+pub mod values;
 mod world;
 
 pub use answer::{Answer, Expected};

@@ -538,7 +538,7 @@ fn host_rules<'c>(context: &'c mut Context<'_>) -> &'c mut HostRules {
 }
 
 /// `address`, `address/bits`, `address/mask`, or the first numbers of an IPv4 address (`10.1`).
-fn network(text: &[u8]) -> Option<Network> {
+pub(super) fn network(text: &[u8]) -> Option<Network> {
     let text = std::str::from_utf8(text).ok()?;
     let (address, bits) = match text.split_once('/') {
         Some((address, bits)) => (address, Some(bits)),

@@ -46,14 +46,6 @@ impl Builder<'_> {
         }
     }
 
-    pub(super) fn load_module(&mut self, directive: &Directive<'_>) {
-        if let Some(words) = self.words(directive, 2, 2, "LoadModule name_module path/mod_name.so")
-        {
-            self.names.modules.load(&words[0].text);
-            self.last_known = None;
-        }
-    }
-
     pub(super) fn listen(&mut self, directive: &Directive<'_>, context: &Context<'_>) {
         if !self.main_only(directive, context) {
             return;
@@ -210,7 +202,7 @@ impl Builder<'_> {
         directive: &Directive<'_>,
         context: &mut Context<'_>,
     ) {
-        let on = self.flag(directive);
+        let on = self.lone_flag(directive);
         let naming = &mut context.dir.config.naming;
         naming.physical_port = on.or(naming.physical_port);
     }
@@ -474,9 +466,11 @@ impl Builder<'_> {
     }
 
     pub(super) fn keep_alive_requests(&mut self, directive: &Directive<'_>) {
-        if let Some(count) = self.one_number(directive) {
-            self.settings.keep_alive_requests_max = (count > 0).then_some(count);
-        }
+        let usage = "MaxKeepAliveRequests number";
+        let Some(words) = self.words(directive, 1, 1, usage) else { return };
+        // A number below 0 is no bound, like 0.
+        let count = self.number(directive, &words[0]);
+        self.settings.keep_alive_requests_max = count.filter(|&count| count > 0);
     }
 
     pub(super) fn keep_alive_timeout(&mut self, directive: &Directive<'_>) {
@@ -486,8 +480,9 @@ impl Builder<'_> {
     }
 
     pub(super) fn timeout(&mut self, directive: &Directive<'_>) {
-        if let Some(time) = self.one_duration(directive) {
-            self.settings.timeout = time;
+        let Some(words) = self.words(directive, 1, 1, "Timeout seconds") else { return };
+        if let Some(seconds) = self.number(directive, &words[0]) {
+            self.settings.timeout = Duration::from_secs(seconds.into());
         }
     }
 
@@ -516,7 +511,9 @@ impl Builder<'_> {
     }
 
     pub(super) fn listen_backlog(&mut self, directive: &Directive<'_>) {
-        if let Some(backlog) = self.one_number(directive) {
+        if self.has_right_values(directive, b"listenbacklog")
+            && let Some(backlog) = self.one_number(directive)
+        {
             self.settings.listen_backlog = i32::try_from(backlog).unwrap_or(i32::MAX);
         }
     }

@@ -107,6 +107,7 @@ impl Builder<'_> {
             b"undefmacro" => self.undefine_macro(directive),
             b"accessfilename" => self.access_file_name(directive, context),
             b"loadmodule" => self.load_module(directive),
+            b"loadfile" => self.load_file(directive),
             b"listen" => self.listen(directive, context),
             b"serverroot" => self.server_root(directive),
             b"servername" => self.server_name(directive, context),
@@ -378,6 +379,13 @@ impl Builder<'_> {
         None
     }
 
+    /// As [`Builder::flag`], where httpd takes nothing behind the word.
+    pub(super) fn lone_flag(&mut self, directive: &Directive<'_>) -> Option<bool> {
+        let name = String::from_utf8_lossy(directive.name).into_owned();
+        self.words(directive, 1, 1, &format!("{name} On|Off"))?;
+        self.flag(directive)
+    }
+
     /// The one word of a directive, `on` or `off`.
     pub(super) fn flag(&mut self, directive: &Directive<'_>) -> Option<bool> {
         let name = String::from_utf8_lossy(directive.name).into_owned();
@@ -411,6 +419,7 @@ const NOT_DONE: &[&str] = &[
     "luamaphandler",
     "luaquickhandler",
     "remoteipheader",
+    "regexdefaultoptions",
     "script",
     "userdir",
     "virtualdocumentroot",

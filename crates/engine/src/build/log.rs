@@ -159,6 +159,9 @@ impl Builder<'_> {
         }
         let usage = "ErrorLogFormat [request|connection] \"format\"";
         let Some(words) = self.words(directive, 1, 2, usage) else { return };
+        if !self.has_right_values(directive, b"errorlogformat") {
+            return;
+        }
         let (kind, word) = match &words[..] {
             [kind, word] => (Some(kind), word),
             [word, ..] => (None, word),
@@ -187,13 +190,9 @@ impl Builder<'_> {
             _ if context.server != 0 => {}
             None => logs.error_format = format,
             Some(b"request") => logs.error_request_formats.push(format),
-            Some(b"connection") => {
+            Some(_) => {
                 let finding = Finding::note("no lines are written once for a connection");
                 self.report(directive, finding);
-            }
-            Some(_) => {
-                let finding = Finding::error("the first of two words is `request` or `connection`");
-                self.report(directive, finding.hint(format!("write `{usage}`")));
             }
         }
     }

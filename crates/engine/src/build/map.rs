@@ -285,7 +285,7 @@ impl Builder<'_> {
         if !self.server_only(directive, context) {
             return;
         }
-        if let Some(words) = self.words(directive, 2, 2, "DBDPrepareSQL statement label") {
+        if let Some(words) = self.words(directive, 1, 2, "DBDPrepareSQL statement label") {
             let sql = String::from_utf8_lossy(&words[0].text).into_owned();
             self.servers[context.server].database.statements.push(sql);
         }

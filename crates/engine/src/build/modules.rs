@@ -12,7 +12,12 @@
 
 use std::collections::HashSet;
 
+use milepost_syntax::Word;
+
 use super::known::Known;
+use super::report::{Finding, show};
+use super::{Builder, Directive};
+use crate::outside::FileKind;
 
 /// What Debian builds in; other builds load some of it.
 const BUILT_IN: &[&str] = &[
@@ -199,6 +204,43 @@ impl Modules {
             || self.used_early.iter().any(|modules| !is_there(modules, &self.loaded))
             || self.missed.iter().any(|modules| is_there(modules, &self.loaded));
         too_early.then(|| Modules { later: Some(self.loaded.clone()), ..Modules::default() })
+    }
+}
+
+impl Builder<'_> {
+    /// The file need not be there: the configuration may be that of another machine.
+    pub(super) fn load_module(&mut self, directive: &Directive<'_>) {
+        let usage = "LoadModule name_module path/mod_name.so";
+        let Some(words) = self.words(directive, 2, 2, usage) else { return };
+        self.names.modules.load(&words[0].text);
+        self.last_known = None;
+        self.note_missing_library(directive, &words[1]);
+    }
+
+    /// `LoadFile library…`: nothing is loaded here.
+    pub(super) fn load_file(&mut self, directive: &Directive<'_>) {
+        let Some(words) = self.words(directive, 1, usize::MAX, "LoadFile library…") else {
+            return;
+        };
+        for word in &words {
+            self.note_missing_library(directive, word);
+        }
+    }
+
+    /// Notes once that a library is not there, which keeps httpd from starting.
+    fn note_missing_library(&mut self, directive: &Directive<'_>, word: &Word<'_>) {
+        const NOTED: &[u8] = b"loadmodule";
+        let path = self.resolve(&word.text);
+        if self.outside.kind(&path) == FileKind::Missing
+            && !self.noted.iter().any(|noted| noted == NOTED)
+        {
+            self.noted.push(NOTED.to_vec());
+            let message =
+                format!("{} is not on this machine, where httpd would not start", show(&word.text));
+            let finding = Finding::note(message)
+                .hint("here it counts as loaded, as all that `LoadModule` names");
+            self.report_at(directive, word.at, word.len, finding);
+        }
     }
 }
 

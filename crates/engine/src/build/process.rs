@@ -89,11 +89,8 @@ impl Builder<'_> {
                     let time = Duration::from_secs(seconds.into());
                     self.settings.graceful_timeout = (seconds > 0).then_some(time);
                 }
-                None => {
-                    let finding =
-                        Finding::error("`GracefulShutdownTimeout` is a number of seconds");
-                    self.report_at(directive, words[0].at, words[0].len, finding);
-                }
+                // Below 0: no limit.
+                None => self.settings.graceful_timeout = None,
             }
         }
     }

@@ -52,12 +52,12 @@ impl Builder<'_> {
         match lower {
             b"protocols" => self.protocols(directive, server),
             b"protocolshonororder" => {
-                let on = self.flag(directive);
+                let on = self.lone_flag(directive);
                 let draft = &mut self.servers[server].protocols;
                 draft.own_order = on.or(draft.own_order);
             }
             b"h2direct" => {
-                let on = self.flag(directive);
+                let on = self.lone_flag(directive);
                 let draft = &mut self.servers[server].protocols;
                 draft.h2_direct = on.or(draft.h2_direct);
             }

@@ -89,9 +89,12 @@ impl Builder<'_> {
                 // Only scripts see a difference, which are behind protocols that we do not speak.
                 b"noquery" => {}
                 text if text.starts_with(b"mapping=") => {
-                    let finding = Finding::not_served(
-                        "`mapping=` is not supported: paths are compared decoded",
-                    );
+                    let finding = match &text[b"mapping=".len()..] {
+                        b"encoded" | b"servlet" => Finding::not_served(
+                            "`mapping=` is not supported: paths are compared decoded",
+                        ),
+                        _ => Finding::error("a mapping is `encoded` or `servlet`"),
+                    };
                     self.report_at(directive, word.at, word.len, finding);
                 }
                 text if text.contains(&b'=') => parameters.push(word),
@@ -301,7 +304,10 @@ impl Builder<'_> {
 
     /// What would send requests where we cannot send them.
     pub(super) fn proxy_unsupported(&mut self, directive: &Directive<'_>, known: &Known) {
-        if self.has_right_count(directive, known) {
+        let lower = known.name.to_ascii_lowercase();
+        if self.has_right_count(directive, known)
+            && self.has_right_values(directive, lower.as_bytes())
+        {
             let message = format!("{} is not supported", show(directive.name));
             let hint = "backends are reached directly, by `http://`, `ws://` and `unix:`";
             self.report(directive, Finding::not_served(message).hint(hint));

@@ -89,7 +89,9 @@ impl Builder<'_> {
             b"sslverifydepth" | b"sslciphersuite" if !context.scope.is_server() => {
                 let most = if lower == b"sslciphersuite" { 2 } else { 1 };
                 let name = String::from_utf8_lossy(directive.name).into_owned();
-                if self.words(directive, 1, most, &format!("{name} value")).is_none() {
+                if self.words(directive, 1, most, &format!("{name} value")).is_none()
+                    || !self.has_right_values(directive, lower)
+                {
                     return;
                 }
                 return self.handshake_is_over(directive, "has no effect in a section");
@@ -243,6 +245,9 @@ impl Builder<'_> {
     fn ssl_responder(&mut self, directive: &Directive<'_>) {
         let usage = "SSLOCSPEnable off";
         let Some(words) = self.words(directive, 1, usize::MAX, usage) else { return };
+        if !self.has_right_values(directive, b"sslocspenable") {
+            return;
+        }
         if !words[0].text.eq_ignore_ascii_case(b"off") {
             let finding = Finding::not_served(
                 "no responder is asked about the certificates of clients",

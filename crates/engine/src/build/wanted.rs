@@ -5,12 +5,12 @@
 //!
 //! Source: `httpd -t` of 2.4.71 on a score of values for each directive (`crates/testkit/examples/values.rs`).
 
+mod refuse;
+
 use milepost_syntax::Word;
 
 use super::Builder;
-use super::report::{Finding, show};
-use crate::number::leading_number;
-use crate::outside::FileKind;
+use super::report::Finding;
 
 /// What an argument has to be.
 #[derive(Debug, Clone, Copy)]
@@ -33,9 +33,41 @@ enum Wanted {
     File,
     /// A directory that is there.
     Directory,
+    /// A word that is not empty; without it, the directive is not whole.
+    Present,
+    /// A number as it is written, with a sign or a point.
+    Decimal,
+    /// Bytes, with `b`, `k`, `m` or `g` behind the digits.
+    Bytes,
+    /// As `Bytes`, with `k` or `m` alone, and from this number on.
+    Size(i64),
+    /// A number of days or of another unit, or a part of a hundred.
+    Window,
+    /// As `Window`, without parts, and not below this number of milliseconds.
+    Span(i64),
+    /// One of these, in any case, before a `:` or the end.
+    Before(&'static [&'static str]),
+    /// One of these, in any case, or a URL.
+    UrlOr(&'static [&'static str]),
+    /// As `File`, or one of these words.
+    FileOr(&'static [&'static str]),
+    /// Text with this in it.
+    With(&'static str),
+    /// An address, a network, or the name of a host.
+    Address,
+    /// A condition as in `<If>`.
+    Condition,
 }
 
-use Wanted::{Digit, Directory, File, Number, Start, Time, Whole, Word as OneOf, ZeroOr};
+use Wanted::{
+    Address, Before, Bytes, Condition, Decimal, Digit, Directory, File, FileOr, Number, Present,
+    Size, Span, Start, Time, UrlOr, Whole, Window, With, Word as OneOf, ZeroOr,
+};
+
+/// In the place of an argument's number: each argument.
+const EACH: usize = usize::MAX;
+/// In the place of an argument's number: each but the first.
+const OTHERS: usize = usize::MAX - 1;
 
 const MOST: i64 = i64::MAX;
 const U32: i64 = u32::MAX as i64;
@@ -48,15 +80,56 @@ const PROTOCOL_OPTIONS: Wanted =
 const CHARSET_OPTIONS: Wanted =
     OneOf(&["ImplicitAdd", "NoImplicitAdd", "TranslateAllMimeTypes", "NoTranslateAllMimeTypes"]);
 const RENEWALS: Wanted = OneOf(&["auto", "manual", "always"]);
+const CACHES: Wanted = Before(&["dbm", "dc", "memcache", "redis", "shmcb"]);
+const CERTIFICATES: Wanted = OneOf(&[
+    "CA_DER",
+    "CA_BASE64",
+    "CA_CERT7_DB",
+    "CA_SECMOD",
+    "CERT_DER",
+    "CERT_BASE64",
+    "CERT_KEY3_DB",
+    "CERT_NICKNAME",
+    "CERT_PFX",
+    "KEY_DER",
+    "KEY_BASE64",
+    "KEY_PFX",
+]);
+const FILTER_KEYS: Wanted = Start(&[
+    "mode=",
+    "ftype=",
+    "enableenv=",
+    "disableenv=",
+    "intype=",
+    "outtype=",
+    "preservescontentlength",
+    "cmd=",
+]);
+const REGEX_OPTIONS: Wanted = OneOf(&[
+    "none",
+    "icase",
+    "+icase",
+    "-icase",
+    "extended",
+    "+extended",
+    "-extended",
+    "dotall",
+    "+dotall",
+    "-dotall",
+    "dollar_endonly",
+    "+dollar_endonly",
+    "-dollar_endonly",
+]);
 
-/// Name in lower case, how many arguments there are if that matters, which of them is meant, from 0, and what
-/// it has to be.
+/// Name in lower case, how many arguments there are if that matters, which of them is meant, from 0 ([`EACH`]
+/// and [`OTHERS`] for several), and what it has to be.
 const WANTED: &[(&str, Option<usize>, usize, Wanted)] = &[
     ("allowconnect", None, 0, Whole(0, MOST)),
     ("authbasicusedigestalgorithm", None, 0, OneOf(&["Off", "MD5"])),
     ("authdigestalgorithm", None, 0, OneOf(&["MD5"])),
     ("authdigestnoncelifetime", None, 0, Whole(i64::MIN, MOST)),
     ("authdigestqop", None, 0, OneOf(&["auth"])),
+    ("authdigestshmemsize", None, 0, Size(88)),
     ("authformsize", None, 0, Number(0, MOST - 1)),
     (
         "authldapdereferencealiases",
@@ -64,6 +137,12 @@ const WANTED: &[(&str, Option<usize>, usize, Wanted)] = &[
         0,
         OneOf(&["never", "searching", "finding", "always", "on", "off"]),
     ),
+    ("authncachesocache", None, 0, CACHES),
+    ("authnzfcgidefineprovider", None, 0, OneOf(&["authn", "authz", "authnz"])),
+    ("authnzfcgidefineprovider", None, 0, Present),
+    ("authnzfcgidefineprovider", None, 2, Start(&["fcgi://"])),
+    ("authnzfcgidefineprovider", None, 2, Present),
+    ("authnzfcgicheckauthnprovider", None, 0, Present),
     ("authldapurl", None, 0, Start(&["ldap://", "ldaps://", "ldapi://"])),
     ("balancergrowth", None, 0, Number(0, 1000)),
     ("brotlialteretag", None, 0, OneOf(&["AddSuffix", "NoChange", "Remove"])),
@@ -74,13 +153,15 @@ const WANTED: &[(&str, Option<usize>, usize, Wanted)] = &[
     ("buffersize", None, 0, Number(1, MOST - 1)),
     ("cachedirlength", None, 0, Number(1, 20)),
     ("cachedirlevels", None, 0, Number(1, 20)),
-    ("cachelastmodifiedfactor", None, 0, Digit),
+    ("cachekeybaseurl", None, 0, UrlOr(&[])),
+    ("cachelastmodifiedfactor", None, 0, Decimal),
     ("cachelockmaxage", None, 0, Number(1, MOST)),
     ("cachemaxfilesize", None, 0, Number(0, MOST - 1)),
     ("cacheminfilesize", None, 0, Number(0, MOST - 1)),
     ("cachereadsize", None, 0, Number(0, MOST - 1)),
     ("cachereadtime", None, 0, Number(0, MOST - 1)),
-    ("cachesocachemaxsize", None, 0, Whole(1024, MOST)),
+    ("cachesocache", None, 0, CACHES),
+    ("cachesocachemaxsize", None, 0, Whole(1024, U32)),
     ("cachesocachemaxtime", None, 0, Number(0, MOST - 1)),
     ("cachesocachemintime", None, 0, Number(0, MOST - 1)),
     ("cachesocachereadsize", None, 0, Number(0, MOST - 1)),
@@ -103,6 +184,13 @@ const WANTED: &[(&str, Option<usize>, usize, Wanted)] = &[
     ("deflateinflatelimitrequestbody", None, 0, Whole(0, MOST)),
     ("deflateinflateratioburst", None, 0, Number(1, I32)),
     ("deflateinflateratiolimit", None, 0, Number(1, I32)),
+    ("extfilterdefine", None, OTHERS, FILTER_KEYS),
+    (
+        "extfilteroptions",
+        None,
+        EACH,
+        Start(&["debuglevel=", "logstderr", "nologstderr", "onfail="]),
+    ),
     ("errorlogformat", Some(2), 0, OneOf(&["request", "connection"])),
     ("flushmaxpipelined", None, 0, Whole(-1, I32)),
     ("flushmaxthreshold", None, 0, Whole(0, U32)),
@@ -120,10 +208,15 @@ const WANTED: &[(&str, Option<usize>, usize, Wanted)] = &[
     ("h2proxyrequests", None, 0, ON_OFF),
     ("h2push", None, 0, ON_OFF),
     ("h2pushdiarysize", None, 0, Number(0, MOST - 1)),
+    ("h2pushpriority", Some(2), 1, OneOf(&["after", "before", "interleaved"])),
+    ("h2pushpriority", Some(3), 1, OneOf(&["after", "before", "interleaved"])),
     ("h2streammaxmemsize", None, 0, Number(1024, I32)),
     ("h2streamtimeout", None, 0, Time),
     ("h2upgrade", None, 0, ON_OFF),
     ("h2websockets", None, 0, ON_OFF),
+    ("heartbeataddress", None, 0, With(":")),
+    ("heartbeatlisten", None, 0, With(":")),
+    ("heartbeatmaxservers", None, 0, ZeroOr(10)),
     ("httpprotocoloptions", None, 0, PROTOCOL_OPTIONS),
     ("keptbodysize", None, 0, Whole(0, MOST)),
     ("ldapconnectionpoolttl", None, 0, Time),
@@ -131,35 +224,76 @@ const WANTED: &[(&str, Option<usize>, usize, Wanted)] = &[
     ("ldapreferrals", None, 0, OneOf(&["on", "off", "default"])),
     ("ldapretries", None, 0, Number(0, MOST - 1)),
     ("ldapretrydelay", None, 0, Time),
-    ("ldaptimeout", None, 0, Digit),
+    ("ldaptimeout", None, 0, Whole(0, MOST)),
+    ("ldaptrustedclientcert", Some(2), 0, CERTIFICATES),
+    ("ldaptrustedclientcert", Some(3), 0, CERTIFICATES),
+    ("ldaptrustedglobalcert", Some(2), 0, CERTIFICATES),
+    ("ldaptrustedglobalcert", Some(3), 0, CERTIFICATES),
     ("ldaptrustedmode", None, 0, OneOf(&["NONE", "SSL", "TLS", "STARTTLS"])),
     ("limitxmlrequestbody", None, 0, Number(0, 3_074_457_345_618_258_601)),
     ("listencoresbucketsratio", None, 0, Number(1, MOST)),
     ("listentcpdeferaccept", None, 0, Number(1, MOST)),
+    ("listenbacklog", None, 0, Number(1, MOST)),
+    ("logmessage", None, OTHERS, Start(&["hook=", "expr="])),
     ("luacodecache", None, 0, OneOf(&["never", "stat", "forever"])),
     ("luahookaccesschecker", Some(3), 2, OneOf(&["early", "late"])),
     ("luahookauthchecker", Some(3), 2, OneOf(&["early", "late"])),
     ("luainherit", None, 0, OneOf(&["none", "parent-first", "parent-last"])),
     ("luascope", None, 0, OneOf(&["once", "request", "conn", "thread", "server"])),
     ("maxmemfree", None, 0, Number(0, U32)),
+    ("mdactivationdelay", None, 0, Span(i64::MIN)),
     ("mdbaseserver", None, 0, ON_OFF),
+    (
+        "mdcertificateauthority",
+        None,
+        EACH,
+        UrlOr(&["letsencrypt", "letsencrypt-test", "buypass", "buypass-test"]),
+    ),
+    ("mdcertificatefile", None, 0, File),
+    ("mdcertificatekeyfile", None, 0, File),
     ("mdcertificatestatus", None, 0, ON_OFF),
     ("mdchallengedns01version", None, 0, OneOf(&["1", "2"])),
+    ("mdcheckinterval", None, 0, Span(1000)),
     ("mddrivemode", None, 0, RENEWALS),
+    ("mdexternalaccountbinding", Some(1), 0, FileOr(&["none"])),
+    ("mdhttpproxy", None, 0, UrlOr(&[])),
+    ("mdinitialdelay", None, 0, Span(0)),
     ("mdmatchnames", None, 0, OneOf(&["all", "servernames"])),
+    ("mdmember", None, EACH, OneOf(&["auto", "manual"])),
+    ("mdmember", None, 0, Present),
+    ("mdmembers", None, EACH, OneOf(&["auto", "manual"])),
+    ("mdmembers", None, 0, Present),
+    ("mdomain", None, 0, Present),
+    ("mdportmap", None, EACH, With(":")),
+    ("mdprivatekeys", None, 0, Present),
     ("mdmuststaple", None, 0, ON_OFF),
     ("mdprofilemandatory", None, 0, ON_OFF),
     ("mdrenewmode", None, 0, RENEWALS),
+    ("mdrenewwindow", None, 0, Window),
+    ("mdretrydelay", None, 0, Span(1)),
+    ("mdstaplingkeepresponse", None, 0, Window),
+    ("mdstaplingrenewwindow", None, 0, Window),
+    ("mdwarnwindow", None, 0, Window),
     ("mdrenewviaari", None, 0, ON_OFF),
     ("mdretryfailover", None, 0, Number(1, MOST)),
     ("mdserverstatus", None, 0, ON_OFF),
     ("mdstapleothers", None, 0, ON_OFF),
     ("mdstapling", None, 0, ON_OFF),
     ("memcacheconnttl", None, 0, Time),
+    ("modemstandard", None, 0, OneOf(&["V.21", "V.26bis", "V.32", "V.34", "V.92"])),
     ("mutex", None, 0, MUTEXES),
+    ("mutex", None, 0, Present),
     ("proxybadheader", None, 0, OneOf(&["IsError", "Ignore", "StartBody"])),
     ("proxydomain", None, 0, Start(&["."])),
     ("proxyfcgibackendtype", None, 0, OneOf(&["GENERIC", "FPM"])),
+    ("proxyfcgisetenvif", None, 0, Condition),
+    ("proxyhcexpr", None, 0, Present),
+    ("proxyhcexpr", None, 1, Present),
+    ("proxyhctemplate", None, 0, Present),
+    ("proxyhctemplate", None, OTHERS, With("=")),
+    ("proxyhctpsize", None, 0, Number(0, MOST - 1)),
+    ("proxyremote", None, 1, With("://")),
+    ("proxyremotematch", None, 1, With("://")),
     ("proxyhtmlbufsize", None, 0, Whole(i64::MIN, MOST)),
     ("proxyiobuffersize", None, 0, ZeroOr(512)),
     ("proxyreceivebuffersize", None, 0, ZeroOr(512)),
@@ -167,13 +301,23 @@ const WANTED: &[(&str, Option<usize>, usize, Wanted)] = &[
     ("readbuffersize", None, 0, Whole(0, U32)),
     ("receivebuffersize", None, 0, ZeroOr(512)),
     ("redisconnpoolttl", None, 0, Time),
+    ("regexdefaultoptions", None, EACH, REGEX_OPTIONS),
     ("redistimeout", None, 0, Time),
+    ("remoteipinternalproxy", None, EACH, Address),
+    ("remoteipproxyprotocolexceptions", None, EACH, Address),
+    ("remoteipproxyprotocolexceptions", None, 0, Present),
+    ("remoteiptrustedproxy", None, EACH, Address),
     ("remoteipinternalproxylist", None, 0, File),
     ("remoteiptrustedproxylist", None, 0, File),
     ("sendbuffersize", None, 0, ZeroOr(512)),
     ("sessioncryptopassphrasefile", None, 0, File),
+    ("sessioncookiename", None, 0, Present),
+    ("sessioncookiename2", None, 0, Present),
     ("sessionexpiryupdateinterval", None, 0, Number(0, MOST - 1)),
+    ("sslciphersuite", Some(2), 0, OneOf(&["SSL", "TLSv1.3"])),
+    ("sslverifydepth", None, 0, Number(0, I32)),
     ("sslcryptodevice", None, 0, OneOf(&["builtin", "dynamic"])),
+    ("sslocspenable", None, EACH, OneOf(&["on", "off", "leaf", "no_ocsp_for_cert_ok"])),
     ("sslocsprespondercertificatefile", None, 0, File),
     ("sslocsprespondertimeout", None, 0, Number(0, MOST - 1)),
     ("sslocspresponsemaxage", None, 0, Number(0, MOST - 1)),
@@ -193,7 +337,9 @@ const WANTED: &[(&str, Option<usize>, usize, Wanted)] = &[
     ("sslstaplingresponsemaxage", None, 0, Number(0, MOST - 1)),
     ("sslstaplingresponsetimeskew", None, 0, Number(0, MOST - 1)),
     ("sslstaplingstandardcachetimeout", None, 0, Number(0, MOST - 1)),
+    ("substitutemaxlinelength", None, 0, Bytes),
     ("threadstacksize", None, 0, Number(0, I32)),
+    ("userdir", None, 0, Present),
     ("virtualdocumentroot", None, 0, Start(&["/", "none"])),
     ("virtualdocumentrootip", None, 0, Start(&["/", "none"])),
     ("virtualscriptalias", None, 0, Start(&["/", "none"])),
@@ -210,81 +356,24 @@ impl Builder<'_> {
     ) -> Option<(usize, usize, Finding)> {
         let of_name = WANTED.iter().filter(|(name, ..)| name.as_bytes() == lower);
         of_name.filter(|(_, count, ..)| count.is_none_or(|count| count == words.len())).find_map(
-            |(_, _, which, wanted)| {
-                let word = words.get(*which)?;
-                let finding = self.refuse(&word.text, *wanted)?;
-                Some((word.at, word.len, finding))
+            |(name, _, which, wanted)| {
+                let which = *which;
+                let meant = match which {
+                    EACH => words,
+                    OTHERS => words.get(1..).unwrap_or_default(),
+                    which => words.get(which..=which).unwrap_or_default(),
+                };
+                if matches!(wanted, Present) && meant.iter().all(|word| word.text.is_empty()) {
+                    let finding = Finding::error(format!("`{name}` has too few arguments"));
+                    return Some((0, 0, finding));
+                }
+                meant.iter().find_map(|word| {
+                    let finding = self.refuse(&word.text, *wanted)?;
+                    Some((word.at, word.len, finding))
+                })
             },
         )
     }
-
-    fn refuse(&self, text: &[u8], wanted: Wanted) -> Option<Finding> {
-        let hint = |what: &str| {
-            let finding = Finding::error(format!("{} is not known here", show(text)));
-            Some(finding.hint(what))
-        };
-        match wanted {
-            OneOf(words) if words.iter().any(|word| word.as_bytes().eq_ignore_ascii_case(text)) => {
-                None
-            }
-            OneOf(words) | Start(words) if !begins(text, words, wanted) => {
-                hint(&format!("write one of {}", words.join(", ")))
-            }
-            OneOf(_) | Start(_) => None,
-            Number(least, most) => out_of_range(text, leading_number(text), least, most),
-            ZeroOr(least) => match leading_number(text) {
-                0 => None,
-                number => out_of_range(text, number, least, MOST),
-            },
-            Whole(least, most) => {
-                let digits = text.strip_prefix(b"-").unwrap_or(text);
-                if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
-                    return hint("write a number");
-                }
-                out_of_range(text, leading_number(text), least, most)
-            }
-            Time if is_time(text) => None,
-            Time => hint("write a number of seconds, or `500ms`, `2min`, `1h`"),
-            Digit if text.first().is_some_and(u8::is_ascii_digit) => None,
-            Digit => hint("write a number"),
-            File | Directory => {
-                let kind = self.outside.kind(&self.resolve(text));
-                let (is_there, what) = match wanted {
-                    File => (matches!(kind, FileKind::File(1..)), "file"),
-                    _ => (kind == FileKind::Directory, "directory"),
-                };
-                let message = format!("the {what} {} does not exist", show(text));
-                (!is_there).then(|| Finding::error(message))
-            }
-        }
-    }
-}
-
-fn begins(text: &[u8], words: &[&str], wanted: Wanted) -> bool {
-    matches!(wanted, Start(_))
-        && words.iter().any(|word| {
-            text.get(..word.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(word.as_bytes()))
-        })
-}
-
-/// Source: `server/util.c`, `ap_timeout_parameter_parse`.
-fn is_time(text: &[u8]) -> bool {
-    /// More digits than a time has.
-    const DIGITS_MAX: usize = 15;
-    let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let unit = text[digits..].to_ascii_lowercase();
-    let known = [&b"s"[..], b"h", b"ms", b"mi"].iter().any(|begin| unit.starts_with(begin));
-    (1..=DIGITS_MAX).contains(&digits) && (unit.is_empty() || known)
-}
-
-fn out_of_range(text: &[u8], number: i64, least: i64, most: i64) -> Option<Finding> {
-    (!(least..=most).contains(&number)).then(|| {
-        let finding = Finding::error(format!("{} is out of range", show(text)));
-        match most {
-            MOST.. => finding.hint(format!("write a number from {least} on")),
-            most => finding.hint(format!("write a number from {least} to {most}")),
-        }
-    })
 }
 
 #[cfg(test)]
