@@ -183,6 +183,14 @@ pub struct Captures {
 }
 
 impl Captures {
+    /// No group at all.
+    pub const NONE: Captures = Captures { spans: [(0, 0); GROUPS_MAX], count: 0 };
+
+    /// Forgets all groups.
+    pub fn clear(&mut self) {
+        self.count = 0;
+    }
+
     /// Returns what each group of a match in `subject` holds; an unset group is empty.
     pub fn texts(&self, subject: &[u8]) -> Vec<Vec<u8>> {
         let text = |group| self.get(group).map(|span| subject[span].to_vec()).unwrap_or_default();

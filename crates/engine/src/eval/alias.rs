@@ -92,6 +92,7 @@ impl<'r> Run<'r> {
     }
 
     /// The first rule of a list that matches.
+    #[inline]
     pub(super) fn find_alias<'l>(
         &mut self,
         list: &'l AliasList,

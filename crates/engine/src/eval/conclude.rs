@@ -55,11 +55,13 @@ impl Run<'_> {
     pub(super) fn read(&mut self, hop: &mut Hop, path: &[u8]) -> Result<(), End> {
         hop.config = None;
         let edits = &self.server.base.edits;
-        let early = Stage::Early;
-        self.run_edits(hop, &edits.request, Target::Request, early)
-            .and_then(|()| self.run_edits(hop, &edits.always, Target::Always, early))
-            .and_then(|()| self.run_edits(hop, &edits.success, Target::Success, early))
-            .map_err(|TooLong| End::Status(500))?;
+        if !edits.is_empty() {
+            let early = Stage::Early;
+            self.run_edits(hop, &edits.request, Target::Request, early)
+                .and_then(|()| self.run_edits(hop, &edits.always, Target::Always, early))
+                .and_then(|()| self.run_edits(hop, &edits.success, Target::Success, early))
+                .map_err(|TooLong| End::Status(500))?;
+        }
         self.set_env_of_server(hop, path);
         Ok(())
     }
@@ -228,6 +230,9 @@ impl Run<'_> {
 
     /// Makes the fields of the response, and looks whether they can be sent.
     pub(super) fn finish(&mut self, hop: &mut Hop, answer: Answer) -> Answer {
+        if matches!(answer, Answer::Redirect(_)) && self.is_without_fields(hop) {
+            return self.check_fields(hop, answer);
+        }
         let config = hop.config.clone();
         let config = config.as_deref().unwrap_or(&self.server.base);
         let edits = &config.edits;
@@ -281,6 +286,15 @@ impl Run<'_> {
             }
         }
         self.check_fields(hop, answer)
+    }
+
+    /// Whether nothing has set a response field, and nothing will for a redirect.
+    fn is_without_fields(&self, hop: &Hop) -> bool {
+        let config = hop.config.as_deref().unwrap_or(&self.server.base);
+        hop.fields.is_empty()
+            && self.work.always.is_empty()
+            && config.edits.always.is_empty()
+            && config.expires.is_none()
     }
 
     /// Looks whether the fields of the response can be sent.

@@ -341,10 +341,9 @@ impl<'r> Run<'r> {
         if !matched {
             return Applied::No;
         }
-        let none = Captures::default();
-        let backrefs =
-            Backrefs { subject: input, groups: captures.as_ref().unwrap_or(&none), pool };
-        self.work.condition.groups = Captures::default();
+        let groups = captures.as_ref().unwrap_or(&Captures::NONE);
+        let backrefs = Backrefs { subject: input, groups, pool };
+        self.work.condition.groups.clear();
         if !self.conditions_hold(list.conditions_of(rule), hop, backrefs) {
             return Applied::No;
         }

@@ -98,6 +98,11 @@ pub(crate) enum Piece {
 }
 
 impl Edits {
+    /// Whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.request.is_empty() && self.success.is_empty() && self.always.is_empty()
+    }
+
     /// Appends what the more specific `over` says.
     pub(crate) fn merge(&mut self, over: &Edits) {
         self.request.extend(over.request.iter().cloned());
