@@ -47,7 +47,7 @@ use milepost_http::bytes::is_value;
 use milepost_pcre::Matcher;
 
 pub(crate) use self::table::Table;
-pub(crate) use alias::covers;
+pub(crate) use alias::{covers, is_constant};
 pub(crate) use identity::select;
 pub use logged::Logged;
 pub use proxy::{ProxiedAnswer, Suspended};

@@ -8,6 +8,7 @@ use milepost_syntax::Word;
 use super::report::{Finding, show};
 use super::{Builder, Context, Directive};
 use crate::decision::Place;
+use crate::eval::is_constant;
 use crate::index::Filing;
 use crate::pattern::Pattern;
 use crate::pool::Str;
@@ -132,7 +133,8 @@ impl Builder<'_> {
         let target = self.word(directive, &words[1]);
         let filing = AliasList::file_path(&mut self.pool, path);
         let matcher = AliasMatcher::Path(path);
-        let rule = AliasRule { matcher, target, status: 0, place: directive.place };
+        let rule =
+            AliasRule { matcher, target, status: 0, is_ready: false, place: directive.place };
         self.servers[context.server].path_aliases.push(rule, filing);
     }
 
@@ -148,7 +150,13 @@ impl Builder<'_> {
             Ok((matcher, handles)) => {
                 let target = self.word(directive, &words[1]);
                 let matcher = AliasMatcher::of(matcher);
-                let rule = AliasRule { matcher, target, status: 0, place: directive.place };
+                let rule = AliasRule {
+                    matcher,
+                    target,
+                    status: 0,
+                    is_ready: false,
+                    place: directive.place,
+                };
                 let filing = Filing::of(handles);
                 self.servers[context.server].path_aliases.push(rule, filing);
             }
@@ -188,7 +196,9 @@ impl Builder<'_> {
             }
         };
         let target = target.map(|word| self.word(directive, word)).unwrap_or_default();
-        let rule = AliasRule { matcher, target, status, place: directive.place };
+        let is_ready =
+            !matches!(matcher, AliasMatcher::Path(_)) && is_constant(self.pool.get(target));
+        let rule = AliasRule { matcher, target, status, is_ready, place: directive.place };
         context.dir.redirects.push(rule, filing);
     }
 

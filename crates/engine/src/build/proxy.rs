@@ -138,7 +138,8 @@ impl Builder<'_> {
             }
             (AliasMatcher::Path(text), AliasList::file_path(&mut self.pool, text))
         };
-        let rule = AliasRule { matcher, target, status: 0, place: directive.place };
+        let rule =
+            AliasRule { matcher, target, status: 0, is_ready: false, place: directive.place };
         let draft = &mut self.servers[context.server].proxy;
         draft.passes.push(rule, filing);
         draft.styles.push(style);

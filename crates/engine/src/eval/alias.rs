@@ -155,6 +155,7 @@ impl<'r> Run<'r> {
                 answer.extend_from_slice(target);
                 path::escape(&hop.uri[found.covered..], &mut answer);
             }
+            Some(_) if found.rule.is_ready => answer.extend_from_slice(target),
             Some(captures) => {
                 let mut text = self.take_buffer();
                 if !substitute(target, &hop.uri, captures, &mut text) {
@@ -315,6 +316,12 @@ pub(super) fn substitute(
     }
     out.extend_from_slice(rest);
     out.len() < RESULT_BYTES_MAX
+}
+
+/// Whether the target of a pattern says the same for every path, and as it stands.
+pub(crate) fn is_constant(target: &[u8]) -> bool {
+    let has_sign = memchr::memchr2(b'$', b'\\', target).is_some();
+    !has_sign && target.len() < RESULT_BYTES_MAX && is_written_as_it_is(target)
 }
 
 /// Whether taking a target apart, and putting it together escaped, changes nothing for sure: a path, or a URL

@@ -22,6 +22,8 @@ pub(crate) struct AliasRule {
     pub(crate) target: Str,
     /// The status of a redirect; 0 for an alias, 403 for one to scripts.
     pub(crate) status: u16,
+    /// The target of a pattern is the answer as it stands: nothing is put in, and nothing escaped.
+    pub(crate) is_ready: bool,
     pub(crate) place: Place,
 }
 
@@ -41,7 +43,7 @@ impl AliasRule {
     /// Touches all of the rule, which can lie in two cache lines, so that neither is waited for later.
     #[inline]
     pub(crate) fn fetch(&self) {
-        let AliasRule { matcher, target, status, place } = self;
+        let AliasRule { matcher, target, status, is_ready: _, place } = self;
         black_box((std::mem::discriminant(matcher), *target, *status, *place));
     }
 }
