@@ -70,6 +70,19 @@ fn flags_without_a_blank_before_them() {
 }
 
 #[test]
+fn a_variable_in_a_pattern() {
+    check(
+        "RewriteEngine On\nRewriteRule %{QUERY_STRING} /a [L]\nRewriteRule ^/100%{2}$ /b\nRewriteRule %7B{ /c",
+        &[(
+            Severity::Warning,
+            2,
+            "`%{QUERY_STRING}` stands for itself in a pattern",
+            "test it before the rule: `RewriteCond %{QUERY_STRING} pattern`",
+        )],
+    );
+}
+
+#[test]
 fn a_comment_behind_a_directive() {
     let hint = "a comment is a line of its own";
     let message = "`#` begins no comment here: its words are arguments";

@@ -56,6 +56,7 @@ impl Builder<'_> {
                 .hint("write `RewriteRule pattern substitution [flags]`");
             return self.report(directive, finding);
         };
+        self.warn_of_variable(directive, pattern);
         let flags = words.next();
         if flags.is_none() {
             self.warn_of_glued_flags(directive, substitution);

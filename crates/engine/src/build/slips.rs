@@ -27,6 +27,26 @@ impl Builder<'_> {
         self.report_at(directive, target.at, target.len, finding);
     }
 
+    /// `RewriteRule %{QUERY_STRING} …`: a pattern is compared with the path, and nothing in it is replaced.
+    pub(super) fn warn_of_variable(&mut self, directive: &Directive<'_>, word: &Word<'_>) {
+        let Some(at) = memchr::memmem::find(&word.text, b"%{") else { return };
+        let rest = &word.text[at..];
+        let Some(end) = memchr::memchr(b'}', rest) else { return };
+        let variable = &rest[..=end];
+        // `%{2}` is a percent sign, twice.
+        if !rest[2].is_ascii_alphabetic() {
+            return;
+        }
+        let finding =
+            Finding::warning(format!("{} stands for itself in a pattern", show(variable))).hint(
+                format!(
+                    "test it before the rule: `RewriteCond {} pattern`",
+                    String::from_utf8_lossy(variable)
+                ),
+            );
+        self.report_at(directive, word.at, word.len, finding);
+    }
+
     /// `RewriteRule pattern -[F]`: flags without a blank before them are a part of the substitution.
     pub(super) fn warn_of_glued_flags(&mut self, directive: &Directive<'_>, word: &Word<'_>) {
         let Some(inner) = word.text.strip_suffix(b"]") else { return };
