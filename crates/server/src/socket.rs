@@ -331,4 +331,34 @@ mod tests {
             assert_eq!(reader.join().unwrap().unwrap(), sent);
         });
     }
+
+    #[test]
+    fn who_never_has_to_wait_pauses_now_and_then() {
+        const BYTES: usize = 1000;
+        run(async {
+            let (mut client, mut socket) = pair();
+            client.write_all(&[b'x'; BYTES]).unwrap();
+            let mut pauses = [0, 0];
+            let mut byte = [0];
+            for _ in 0..BYTES {
+                let read = poll_fn(|context| {
+                    let read =
+                        Pin::new(&mut socket).poll_read(context, &mut ReadBuf::new(&mut byte));
+                    pauses[0] += usize::from(read.is_pending());
+                    read
+                });
+                read.await.unwrap();
+            }
+            for _ in 0..BYTES {
+                let write = poll_fn(|context| {
+                    let write = Pin::new(&mut socket).poll_write(context, b"x");
+                    pauses[1] += usize::from(write.is_pending());
+                    write
+                });
+                assert_eq!(write.await.unwrap(), 1);
+            }
+            // The runtime lets a task do some hundred things at a time.
+            assert!(pauses.iter().all(|&pauses| pauses >= 3), "{pauses:?}");
+        });
+    }
 }
