@@ -386,15 +386,7 @@ impl Builder<'_> {
                 b"none" => {}
                 b"all" => {
                     let names = std::mem::take(&mut allowed.names);
-                    allowed = Override {
-                        auth_config: true,
-                        file_info: true,
-                        indexes: true,
-                        limit: true,
-                        options: true,
-                        names,
-                        nonfatal: allowed.nonfatal,
-                    };
+                    allowed = Override { names, nonfatal: allowed.nonfatal, ..Override::all() };
                 }
                 b"authconfig" => allowed.auth_config = true,
                 b"fileinfo" => allowed.file_info = true,

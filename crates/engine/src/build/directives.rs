@@ -126,7 +126,7 @@ impl Builder<'_> {
             b"allowoverridelist" => self.allow_override_list(directive, context),
             b"directoryindex" => self.directory_index(directive, context),
             b"directoryindexredirect" => self.directory_index_redirect(directive, context),
-            b"directorycheckhandler" => self.directory_check_handler(directive),
+            b"directorycheckhandler" => self.directory_check_handler(directive, context),
             b"fallbackresource" => self.fallback_resource(directive, context),
             b"directoryslash" => self.directory_slash(directive, context),
             b"keepalive" => self.keep_alive(directive),

@@ -52,8 +52,13 @@ impl Builder<'_> {
         context.dir.config.index_redirect = Some(status);
     }
 
-    /// `DirectoryCheckHandler On|Off`: there is no other handler here that could take a directory.
-    pub(super) fn directory_check_handler(&mut self, directive: &Directive<'_>) {
-        self.flag(directive);
+    /// `DirectoryCheckHandler On|Off`
+    pub(super) fn directory_check_handler(
+        &mut self,
+        directive: &Directive<'_>,
+        context: &mut Context<'_>,
+    ) {
+        let flag = self.flag(directive);
+        context.dir.config.check_handler = flag.or(context.dir.config.check_handler);
     }
 }

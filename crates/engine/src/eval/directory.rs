@@ -32,6 +32,12 @@ impl Run<'_> {
             Some(FileKind::Directory) if hop.uri.last() != Some(&b'/') => {
                 self.redirect_to_slash(hop, config)
             }
+            // Here another handler is a backend.
+            Some(FileKind::Directory)
+                if hop.proxied && config.get().check_handler == Some(true) =>
+            {
+                None
+            }
             Some(FileKind::Directory) => self.find_index(hop, config),
             Some(FileKind::Missing) => {
                 // Whoever handles such files will know what to do without one.

@@ -145,7 +145,11 @@ impl Run<'_> {
             return Some(end);
         }
         self.set_fixed_env(hop, config);
-        let end = if hop.proxied { None } else { self.fixup_directory(hop, config) };
+        // Rules of a directory that send a request to a backend leave it a directory, and mod_dir looks at it all
+        // the same.
+        let is_directory = hop.kind == Some(FileKind::Directory);
+        let end =
+            if hop.proxied && !is_directory { None } else { self.fixup_directory(hop, config) };
         if end.is_none() {
             self.edit_request(hop, config);
         }

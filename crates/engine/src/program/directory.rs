@@ -33,6 +33,8 @@ pub(crate) struct DirConfig {
     pub(crate) fallback: Option<Arc<[u8]>>,
     /// `DirectorySlash`
     pub(crate) slash: Option<bool>,
+    /// `DirectoryCheckHandler`
+    pub(crate) check_handler: Option<bool>,
     /// `AllowEncodedSlashes`
     pub(crate) encoded_slashes: Option<EncodedSlashes>,
     /// `AllowOverride`, `AllowOverrideList`
@@ -122,6 +124,18 @@ pub(crate) struct Override {
 }
 
 impl Override {
+    /// `AllowOverride All`
+    pub(crate) fn all() -> Override {
+        Override {
+            auth_config: true,
+            file_info: true,
+            indexes: true,
+            limit: true,
+            options: true,
+            ..Override::default()
+        }
+    }
+
     /// Whether they may say nothing, so that they are not looked for.
     pub(crate) fn is_none(&self) -> bool {
         !self.has_class() && self.names.is_empty() && self.nonfatal == (false, false)
@@ -215,6 +229,7 @@ impl DirConfig {
             self.fallback.clone_from(&over.fallback);
         }
         self.slash = over.slash.or(self.slash);
+        self.check_handler = over.check_handler.or(self.check_handler);
         self.encoded_slashes = over.encoded_slashes.or(self.encoded_slashes);
         if over.allow_override.is_some() {
             self.allow_override.clone_from(&over.allow_override);

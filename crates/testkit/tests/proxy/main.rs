@@ -154,6 +154,32 @@ fn phases_come_in_the_same_order() {
     );
 }
 
+/// mod_dir comes after the rules: a slash is missing all the same, and what rules make of the index counts.
+#[test]
+fn a_directory_that_rules_send_to_a_backend_is_one_still() {
+    let targets = [
+        "/dir",
+        "/dir/",
+        "/dir?x=y",
+        "/dir/?x=y",
+        "/dir/sub",
+        "/dir/sub/",
+        "/dir/index.html",
+        "/dir/none",
+    ];
+    for more in
+        ["", "DirectoryCheckHandler On\n", "DirectorySlash Off\n", "DirectoryIndex disabled\n"]
+    {
+        for flags in ["P", "P,QSA", "P,NS"] {
+            let configuration = format!(
+                "<Directory @ROOT@/htdocs/>\nRewriteEngine On\n\
+                 RewriteRule ^dir(.*)$ http://@BACKEND@/b?q=$1 [{flags}]\n{more}</Directory>\n"
+            );
+            check(&configuration, &targets);
+        }
+    }
+}
+
 #[test]
 fn answers_are_mapped_back_alike() {
     check(

@@ -36,7 +36,8 @@ impl Both {
         more: &[&'static str],
     ) -> Both {
         let root = directory.path();
-        std::fs::create_dir_all(root.join("htdocs/dir")).unwrap();
+        std::fs::create_dir_all(root.join("htdocs/dir/sub")).unwrap();
+        std::fs::write(root.join("htdocs/dir/index.html"), "the index\n").unwrap();
         std::fs::write(root.join("htdocs/local.txt"), LOCAL).unwrap();
         let common = format!(
             "ServerName www.test\nDocumentRoot \"{0}/htdocs\"\n<Directory \"{0}/htdocs\">\nRequire all granted\n\
