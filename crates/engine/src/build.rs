@@ -16,6 +16,7 @@ mod error_document;
 mod expression;
 mod form;
 mod known;
+mod leading_slash;
 mod listing;
 mod log;
 mod long_line;

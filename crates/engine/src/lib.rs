@@ -11,6 +11,7 @@ mod diagnostic;
 mod eval;
 mod expr;
 mod helper;
+mod htaccess;
 mod index;
 mod lint;
 mod log;
@@ -38,6 +39,7 @@ pub use decision::{Decision, Outcome, Rule};
 pub use diagnostic::{Diagnostic, Severity};
 pub use eval::{Logged, ProxiedAnswer, Scratch, Suspended};
 pub use helper::{Database, Driver, MapProgram};
+pub use htaccess::Htaccess;
 pub use index::Lookup;
 pub use log::{
     ErrorFormat, ErrorItem, ErrorWhat, Log, LogCondition, LogExpression, LogFormat, LogItem,

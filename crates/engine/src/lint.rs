@@ -13,7 +13,7 @@ use crate::index::{Candidates, Subject, Values};
 use crate::pattern::Reach;
 use crate::pool::{Pool, Str};
 use crate::program::{
-    AliasList, AliasMatcher, Flags, Program, RewriteList, RewriteRule, Substitution,
+    AliasList, AliasMatcher, DirConfig, Flags, Program, RewriteList, RewriteRule, Substitution,
 };
 
 /// Most findings of one kind; a rule set that is all wrong says so in a few.
@@ -33,6 +33,23 @@ pub(crate) fn lint(program: &Program) -> Vec<Diagnostic> {
         }
     }
     lint.found
+}
+
+/// Looks at every rule of one section, or of one `.htaccess` file.
+pub(crate) fn lint_section(program: &Program, config: &DirConfig) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    let mut look = |pool, what: &dyn Fn(&mut Lint<'_>)| {
+        let mut lint = Lint { pool, found: Vec::new(), work: Work::default() };
+        what(&mut lint);
+        found.append(&mut lint.found);
+    };
+    for list in &config.redirects {
+        look(list.pool(&program.pool), &|lint| lint.redirects(&list.value));
+    }
+    for list in config.rewrite.iter().flat_map(|rewrite| &rewrite.rules) {
+        look(list.pool(&program.pool), &|lint| lint.rewrites(&list.value));
+    }
+    found
 }
 
 #[derive(Default)]

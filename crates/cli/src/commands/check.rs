@@ -1,10 +1,15 @@
 //! `milepost check`: what is wrong with a configuration, before a server meets it.
 
+mod access_files;
+
+use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use anyhow::Context;
 use milepost_engine::{Diagnostic, Severity};
+use milepost_server::FileSystem;
 use serde_json::{Value, json};
 
 use super::configuration::Configuration;
@@ -22,7 +27,8 @@ pub(crate) struct Args {
     /// Only load it: do not look for rules that can never answer and the like
     #[arg(long)]
     no_lints: bool,
-    /// Configuration file, as with -f; or a directory whose .htaccess files are meant
+    /// Configuration file, as with -f; or a directory whose .htaccess files are meant, with those of all
+    /// directories in it, as `AllowOverride All` has them; or one file whose name ends in .htaccess
     #[arg(default_value = ".", conflicts_with = "file")]
     path: PathBuf,
 }
@@ -45,10 +51,26 @@ const EXIT_FINDINGS: u8 = 1;
 
 /// Runs `milepost check`.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let (loaded, _) = args.configuration.load(&args.path)?;
+    let path = &args.path;
+    let access_files = match args.configuration.file {
+        None if path.is_dir() || access_files::is_one(path) => Some(access_files::find(path)?),
+        _ => None,
+    };
+    let path = if access_files::is_one(path) { parent(path) } else { path };
+    let (loaded, _) = args.configuration.load(path)?;
     let mut diagnostics = loaded.diagnostics;
-    if let Some(site) = loaded.site.as_ref().filter(|_| !args.no_lints) {
-        diagnostics.extend(site.lint());
+    if let Some(site) = &loaded.site {
+        if !args.no_lints {
+            diagnostics.extend(site.lint());
+        }
+        for file in access_files.iter().flatten() {
+            let text = fs::read(file).with_context(|| file.display().to_string())?;
+            let mut read = site.htaccess(file, text, &FileSystem);
+            diagnostics.append(&mut read.diagnostics);
+            if !args.no_lints {
+                diagnostics.extend(read.lint());
+            }
+        }
     }
     let mut out = io::stdout().lock();
     match args.format {
@@ -56,7 +78,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             for diagnostic in &diagnostics {
                 writeln!(out, "{diagnostic}\n")?;
             }
-            writeln!(out, "{}", summary(&diagnostics))?;
+            writeln!(out, "{}", summary(&diagnostics, access_files.as_deref()))?;
         }
         Format::Json => {
             let findings: Vec<Value> = diagnostics.iter().map(as_json).collect();
@@ -75,8 +97,13 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// `2 errors, 1 warning`, or that all is well.
-fn summary(diagnostics: &[Diagnostic]) -> String {
+/// The directory of a file.
+fn parent(file: &Path) -> &Path {
+    file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// `2 errors, 1 warning`, or that all is well; in how many `.htaccess` files, if it was about them.
+fn summary(diagnostics: &[Diagnostic], files: Option<&[PathBuf]>) -> String {
     let count = |severity| {
         let count = diagnostics.iter().filter(|found| found.severity == severity).count();
         let plural = if count == 1 { "" } else { "s" };
@@ -84,7 +111,13 @@ fn summary(diagnostics: &[Diagnostic]) -> String {
     };
     let counts = [Severity::Error, Severity::Warning, Severity::Note].map(count);
     let counts: Vec<String> = counts.into_iter().flatten().collect();
-    if counts.is_empty() { "nothing found".to_owned() } else { counts.join(", ") }
+    let found = if counts.is_empty() { "nothing found".to_owned() } else { counts.join(", ") };
+    match files.map(<[PathBuf]>::len) {
+        None => found,
+        Some(0) => format!("{found}: there is no .htaccess file"),
+        Some(1) => format!("{found} in 1 .htaccess file"),
+        Some(count) => format!("{found} in {count} .htaccess files"),
+    }
 }
 
 fn as_json(found: &Diagnostic) -> Value {

@@ -5,6 +5,7 @@
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 use milepost_testkit::directory::Directory;
 
@@ -16,6 +17,39 @@ fn an_unknown_directive_is_named_with_its_place() {
         "Listen 127.0.0.1:0\n\n  Redirekt /a http://b.example/\n",
         "httpd.conf:3:3: error: unknown directive `Redirekt`",
     );
+}
+
+#[test]
+fn the_files_of_a_directory_are_checked_with_those_below() {
+    let directory = Directory::new().expect("a directory");
+    let root = directory.path();
+    fs::create_dir_all(root.join("below")).expect("a directory");
+    fs::create_dir_all(root.join("empty")).expect("a directory");
+    let file = write(
+        root,
+        ".htaccess",
+        "RewriteEngine on\nRewriteRule ^/a$ /b [R]\nRewriteRule ^/?c /d [R]\n",
+    );
+    write(&root.join("below"), ".htaccess", "Redirect /e /f\nphp_flag engine off\n");
+    let check = |path: &Path, arguments: &[&str]| {
+        let arguments =
+            [&["check"], arguments, &[path.to_str().expect("a path in UTF-8")]].concat();
+        let finished = milepost(&arguments);
+        (finished.code, finished.stdout)
+    };
+    let (code, text) = check(root, &[]);
+    let (slash, php) =
+        ("2:13: warning: the pattern never matches", "2:1: error: unknown directive `php_flag`");
+    let root_path = root.canonicalize().expect("a path");
+    let places =
+        [format!("{}/.htaccess:{slash}", root_path.display()), format!("below/.htaccess:{php}")];
+    assert!(code == Some(2) && places.iter().all(|place| text.contains(place)), "{text}");
+    assert!(text.ends_with("1 error, 1 warning in 2 .htaccess files\n"), "{text}");
+    assert!(text.contains("`<IfModule mod_php.c>`"), "{text}");
+    let (code, text) = check(Path::new(&file), &["--format", "json"]);
+    assert!(code == Some(1) && text.matches("\"line\"").count() == 1, "{text}");
+    let (code, text) = check(&root.join("empty"), &[]);
+    assert_eq!((code, text.as_str()), (Some(0), "nothing found: there is no .htaccess file\n"));
 }
 
 /// The place is that of the included file, not of the `Include`.

@@ -389,6 +389,11 @@ impl Builder<'_> {
         }
         let allow = directive.name.eq_ignore_ascii_case(b"allow");
         for word in who {
+            if word.text.starts_with(b"#") {
+                // What follows is the comment: one finding says it all.
+                let finding = Finding::error("a comment needs a line of its own");
+                return self.report_at(directive, word.at, word.len, finding);
+            }
             let Some(host) = self.host(directive, word, allow) else { continue };
             let rule = (Methods::within(&self.limits), host);
             let rules = host_rules(context);
@@ -423,11 +428,6 @@ impl Builder<'_> {
         }
         if let Some(network) = network(text) {
             return Some(Host::Network(network));
-        }
-        if text.starts_with(b"#") {
-            let finding = Finding::error("a comment needs a line of its own");
-            self.report_at(directive, word.at, word.len, finding);
-            return None;
         }
         let looks_like_address = text.contains(&b'/')
             || text.contains(&b':')

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use milepost_pcre::Case;
 use milepost_syntax::{RawWords, Word, Words};
 
+use super::leading_slash::{sees_the_path, wants_slash};
 use super::report::{Finding, show};
 use super::{Builder, Context, DirDraft, Directive};
 use crate::expr;
@@ -67,7 +68,12 @@ impl Builder<'_> {
             options.flags.set(Flags::NEGATED);
             text = text.slice(1, text.len() - 1);
         }
-        if context.scope == Scope::Directory && self.pool.get(text).starts_with(b"^/") {
+        let in_directory = matches!(context.scope, Scope::Directory | Scope::Htaccess);
+        if in_directory
+            && wants_slash(self.pool.get(text))
+            && !options.flags.has(Flags::NEGATED)
+            && sees_the_path(&self.rewrite_draft(context).rules)
+        {
             let finding = Finding::warning("the pattern never matches: in a directory it sees the path without the leading slash")
                 .hint("write `^` instead of `^/`");
             self.report_at(directive, pattern.at, pattern.len, finding);
@@ -307,8 +313,13 @@ impl Builder<'_> {
         let Some(word) = word else { return Vec::new() };
         let inner = word.text.strip_prefix(b"[").and_then(|text| text.strip_suffix(b"]"));
         let Some(inner) = inner else {
-            let finding = Finding::error(format!("bad flag delimiters in {}", show(&word.text)))
-                .hint("flags stand in brackets, without blanks: `[R=301,L]`");
+            let hint = if word.text.starts_with(b"#") {
+                "a comment needs a line of its own"
+            } else {
+                "flags stand in brackets, without blanks: `[R=301,L]`"
+            };
+            let finding =
+                Finding::error(format!("bad flag delimiters in {}", show(&word.text))).hint(hint);
             self.report_at(directive, word.at, word.len, finding);
             return Vec::new();
         };
