@@ -7,6 +7,8 @@
 
 mod access;
 mod alias;
+
+mod connections;
 mod core;
 mod directives;
 mod directory;
@@ -185,6 +187,8 @@ struct Builder<'o> {
     sni_policy: tls::SniPolicy,
     backends: Vec<Backend>,
     balancers: Vec<Balancer>,
+    /// `SSLProxy…` in `<Proxy>` sections.
+    tls_sections: Vec<tls::TlsSection>,
     /// A directive of the proxy was met.
     has_proxy: bool,
     /// What is being read belongs to a section that is wrong: only the conditions in it are looked at.
@@ -221,6 +225,8 @@ struct DirDraft {
     rewrite: rewrite::RewriteDraft,
     /// Made by the first directive of mod_rewrite.
     rewrite_dir: Option<RewriteDir>,
+    /// `SSLProxy…` in a `<Proxy>`.
+    tls: Option<Box<tls::TlsDraft>>,
     /// The path of a `<Location>`.
     url_path: Option<Str>,
     /// The pattern of a `<LocationMatch>`.
@@ -292,6 +298,7 @@ impl<'o> Builder<'o> {
             sni_policy: tls::SniPolicy::default(),
             backends: Vec::new(),
             balancers: Vec::new(),
+            tls_sections: Vec::new(),
             has_proxy: false,
             only_conditions: false,
         }

@@ -42,8 +42,9 @@ pub use helper::{Database, Driver, MapProgram};
 pub use htaccess::Htaccess;
 pub use index::Lookup;
 pub use log::{
-    ErrorFormat, ErrorItem, ErrorWhat, Log, LogCondition, LogExpression, LogFormat, LogItem,
-    LogPort, LogSettings, LogTarget, LogTime, LogTraffic, LogUnit, LogWhat, Missing, Syslog,
+    ErrorFormat, ErrorItem, ErrorLogSettings, ErrorWhat, Log, LogCondition, LogExpression,
+    LogFormat, LogItem, LogPort, LogSettings, LogTarget, LogTime, LogTraffic, LogUnit, LogWhat,
+    Missing, Syslog,
 };
 pub use outside::{FileKind, Outside, Stamp};
 pub use protocol::{Protocol, Protocols};
@@ -54,7 +55,7 @@ pub use proxy::{
 pub use request::{Fields, NoFields, Request, Scheme, Version};
 pub use response::AddedFields;
 pub use serving::{EtagParts, RangeLimit, Serving};
-pub use settings::{Listen, ReadTimeout, Settings};
+pub use settings::{Listen, OwnConnections, ReadTimeout, Settings};
 pub use site::{Loaded, Site, SourceFile};
 pub use tls::{
     Tls, TlsBackend, TlsCertificate, TlsClient, TlsExports, TlsFault, TlsPart, TlsRevocation,

@@ -3,6 +3,7 @@
 //! Source: httpd 2.4.71 `modules/loggers/mod_log_config.c`, `log_pre_config`, `config_log_transaction`.
 
 mod error_format;
+mod error_log;
 mod format;
 mod level;
 
@@ -10,6 +11,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 pub use error_format::{ErrorFormat, ErrorItem, ErrorWhat, Missing};
+pub use error_log::ErrorLogSettings;
+use error_log::ErrorLogs;
 pub use format::{LogFormat, LogItem, LogPort, LogTime, LogTraffic, LogUnit, LogWhat};
 pub(crate) use level::{LogLevels, rewrite_level};
 
@@ -23,12 +26,7 @@ const JSON: &[u8] = b"json";
 pub struct LogSettings {
     pub(crate) formats: Vec<NamedFormat>,
     pub(crate) logs: Vec<LogDraft>,
-    /// `ErrorLog` of the main server; `None`: stderr.
-    pub error: Option<LogTarget>,
-    /// `ErrorLogFormat` of the main server.
-    pub error_format: Arc<ErrorFormat>,
-    /// `ErrorLogFormat request`: lines before the first one about a request.
-    pub error_request_formats: Vec<Arc<ErrorFormat>>,
+    pub(crate) errors: ErrorLogs,
     pub(crate) levels: LogLevels,
 }
 
@@ -127,14 +125,12 @@ impl LogSettings {
             format.items.iter().any(|item| matches!(item.what, LogWhat::Variable(_)))
         };
         let depends = |log: &LogDraft| matches!(log.condition, Some(LogCondition::Variable { .. }));
-        let is_variable = |item: &ErrorItem| matches!(item.what, ErrorWhat::Variable(_));
-        let errors = self.error_request_formats.iter().chain([&self.error_format]);
         self.formats.iter().any(|named| shows(&named.format))
             || self.logs.iter().any(|log| {
                 depends(log)
                     || matches!(&log.format, FormatChoice::Text(_, format) if shows(format))
             })
-            || errors.flat_map(|format| &format.items).any(is_variable)
+            || self.errors.look_at_variables()
     }
 
     /// The access logs of a server: its own, or else those of the main server; and the global ones.
@@ -148,6 +144,21 @@ impl LogSettings {
             condition: log.condition.clone(),
         })
         .collect()
+    }
+
+    /// The error log of a server.
+    pub fn error_log(&self, server: usize) -> ErrorLogSettings {
+        self.errors.merged(server)
+    }
+
+    /// How many servers can have error logs of their own; those beyond have the main server's.
+    pub fn error_log_servers(&self) -> usize {
+        self.errors.servers()
+    }
+
+    /// Whether a server writes messages of the proxy at this level, `error` being 3, to the error log.
+    pub fn proxy_says(&self, server: usize, level: u8) -> bool {
+        level <= self.levels.proxy(server)
     }
 
     /// How much of mod_rewrite a server writes to the error log: 1 to 8 for `trace1` to `trace8`, or 0.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::diagnostic::Diagnostic;
 use crate::helper::Database;
+use crate::serving::EtagParts;
 use crate::tls::{TlsBackend, TlsFault, TlsServer};
 
 /// The world outside, as the engine needs it. The server implements it over the file system; tests
@@ -114,6 +115,11 @@ pub trait Outside {
     /// Returns when a file or directory was last changed, in nanoseconds since the epoch. Lists of
     /// directories show it; without it they show no time.
     fn modified_ns(&self, _path: &Path) -> Option<i128> {
+        None
+    }
+
+    /// Returns the entity tag of a directory, with its quotes; `None` if it has none.
+    fn directory_tag(&self, _path: &Path, _parts: EtagParts) -> Option<String> {
         None
     }
 }

@@ -161,6 +161,9 @@ pub struct Proxied<'s> {
     pub as_get: bool,
     /// The number of the server that sends it there.
     pub server: usize,
+    /// The number of the `<Proxy>` section, in [`crate::TlsSettings::sections`], whose TLS it has; `None`: that
+    /// of the server.
+    pub tls: Option<usize>,
     /// `ProxyPreserveHost`
     pub preserve_host: bool,
     /// `ProxyAddHeaders`

@@ -1,5 +1,6 @@
 //! What the configuration says about the server itself: listeners, persistence, limits.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -31,6 +32,8 @@ pub struct Settings {
     pub fields_max: usize,
     /// `LimitRequestFieldSize`; default 8190 bytes.
     pub field_bytes_max: usize,
+    /// What virtual hosts say of their connections in place of the main server, by their numbers.
+    pub own_connections: BTreeMap<usize, OwnConnections>,
     /// `ListenBacklog`; default 511.
     pub listen_backlog: i32,
     /// `MaxRequestWorkers`; default none. It bounds [`Settings::connections_max`].
@@ -72,6 +75,7 @@ impl Default for Settings {
             request_line_bytes_max: 8190,
             fields_max: 100,
             field_bytes_max: 8190,
+            own_connections: BTreeMap::new(),
             listen_backlog: 511,
             requests_max: None,
             async_factor_percent: 200,
@@ -90,6 +94,12 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// `Timeout` of a server.
+    #[must_use]
+    pub fn timeout_of(&self, server: usize) -> Duration {
+        self.own_connections.get(&server).and_then(|own| own.timeout).unwrap_or(self.timeout)
+    }
+
     /// How many connections may be open at once: as many as httpd's event MPM takes with the same
     /// `MaxRequestWorkers`. `None`: as many as the process has descriptors for.
     ///
@@ -100,6 +110,25 @@ impl Settings {
         let max = u64::from(self.requests_max?) * factor / 100;
         Some(usize::try_from(max).unwrap_or(usize::MAX).max(1))
     }
+}
+
+/// What a virtual host says of its connections; the main server says the rest.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct OwnConnections {
+    /// `KeepAlive`
+    pub keep_alive: Option<bool>,
+    /// `KeepAliveTimeout`
+    pub keep_alive_timeout: Option<Duration>,
+    /// `MaxKeepAliveRequests`; `Some(None)` is no limit.
+    pub keep_alive_requests_max: Option<Option<u32>>,
+    /// `Timeout`
+    pub timeout: Option<Duration>,
+    /// `LimitRequestLine`
+    pub request_line_bytes_max: Option<usize>,
+    /// `LimitRequestFields`
+    pub fields_max: Option<usize>,
+    /// `LimitRequestFieldSize`
+    pub field_bytes_max: Option<usize>,
 }
 
 /// A limit for the time that a part of a request takes to arrive.

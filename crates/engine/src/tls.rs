@@ -18,6 +18,8 @@ pub struct TlsSettings {
     pub servers: Vec<Option<TlsServer>>,
     /// By the number of the server: how it speaks TLS to backends; `None` where `SSLProxyEngine` is off.
     pub backends: Vec<Option<TlsBackend>>,
+    /// The same for `<Proxy>` sections; [`crate::Proxied::tls`] is the number of one.
+    pub sections: Vec<Option<TlsBackend>>,
     /// `SSLSessionCache`: the most bytes that sessions may take; `None`: no cache, only tickets.
     pub session_cache_bytes: Option<usize>,
     /// `SSLSessionCacheTimeout`: how long a session can be resumed; default 300 s.
@@ -31,6 +33,7 @@ impl Default for TlsSettings {
         TlsSettings {
             servers: Vec::new(),
             backends: Vec::new(),
+            sections: Vec::new(),
             session_cache_bytes: None,
             session_timeout: Duration::from_secs(300),
             handshake_timeout: None,

@@ -88,6 +88,10 @@ struct Connection<S, R> {
     output: Vec<u8>,
     /// Answers after which the connection stayed open.
     kept: u32,
+    /// The number of the server whose limits heads have: none knows the host before the head is read.
+    base: usize,
+    /// The number of the server that the last request was for.
+    server: usize,
     /// Empty lines seen before the request line.
     empty_lines: usize,
     /// How far the head has been looked at, when it arrives in pieces.
@@ -140,9 +144,12 @@ enum Event {
 
 impl<S: Transport, R: Respond> Connection<S, R> {
     fn new(stream: S, peer: Peer, worker: Rc<Worker<R>>) -> Self {
+        let base = worker.server_at(&peer);
         Connection {
             stream,
             peer,
+            base,
+            server: base,
             slot: worker.deadlines.slot(),
             worker,
             input: Input::default(),
@@ -265,18 +272,19 @@ impl<S: Transport, R: Respond> Connection<S, R> {
             return Ok(Some(Turn::Read(Wait::Head)));
         }
         let Answering { responder, limits, reply, lines } = answering;
+        let head_limits = &limits.of(self.base).head;
         if let Some(scan) = &mut self.scan
-            && !scan.advance(unread, &limits.head)?
+            && !scan.advance(unread, head_limits)?
         {
             if unread.len() >= HEAD_BYTES_MAX {
                 return Err(HeadError::TooManyFields);
             }
             return Ok(Some(Turn::Read(Wait::Head)));
         }
-        let Some(head) = parse(unread, &limits.head, lines)? else {
+        let Some(head) = parse(unread, head_limits, lines)? else {
             // From here on only new bytes are looked at, until the head is complete.
             let scan = self.scan.insert(HeadScan::default());
-            scan.advance(unread, &limits.head)?;
+            scan.advance(unread, head_limits)?;
             return Ok(Some(Turn::Read(Wait::Head)));
         };
         self.scan = None;
@@ -287,6 +295,9 @@ impl<S: Transport, R: Respond> Connection<S, R> {
         let takes_notes = responder.takes_notes();
         let begun = (takes_notes || worker.counters.is_timed).then(std::time::Instant::now);
         responder.respond(&head, &self.peer, reply);
+        if limits.differ() {
+            self.server = responder.server();
+        }
 
         if let Some(deferred) = reply.take_deferred() {
             let later = Box::new(Later::new(deferred, &head));
@@ -294,7 +305,7 @@ impl<S: Transport, R: Respond> Connection<S, R> {
             self.input.consume(length);
             return Ok(Some(Turn::Later(later)));
         }
-        let ending = ending_after(worker, limits, &head, reply.status(), self.kept);
+        let ending = ending_after(worker, limits.of(self.server), &head, reply.status(), self.kept);
         if self.output.capacity() == 0 {
             self.output = worker.pool.output();
         }
@@ -400,7 +411,7 @@ impl<S: Transport, R: Respond> Connection<S, R> {
     /// Until when to wait.
     fn deadline(&mut self, wait: Wait) -> Instant {
         let clock = &self.worker.clock;
-        let limits = &self.worker.answering.borrow().limits;
+        let limits = self.worker.limits(if wait == Wait::Head { self.base } else { self.server });
         let limit = match wait {
             Wait::Request if self.kept > 0 => return clock.after(limits.keep_alive_timeout),
             Wait::Request => {
@@ -427,7 +438,7 @@ impl<S: Transport, R: Respond> Connection<S, R> {
     /// Ready when the client has taken nothing for too long; `armed` is set when that time has begun.
     fn or_stuck(&self, armed: &mut bool, context: &Context<'_>) -> Poll<io::Result<()>> {
         if !std::mem::replace(armed, true) {
-            let timeout = self.worker.answering.borrow().limits.timeout;
+            let timeout = self.worker.limits(self.server).timeout;
             self.slot.arm(self.worker.clock.after(timeout));
         }
         self.or_late(context).map(|()| Err(io::ErrorKind::TimedOut.into()))

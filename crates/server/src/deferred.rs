@@ -18,7 +18,7 @@ use std::time::Instant;
 use milepost_engine::{ProxiedAnswer, Suspended};
 use milepost_http::request::{HeadLimits, RequestHead, Version, parse};
 
-use crate::error_log::{report, report_error};
+use crate::error_log::{Message, Severity};
 use crate::limits::{CONTENT_DISCARDED_BYTES_MAX, PROXY_DOCUMENTS_MAX};
 use crate::proxy::client::{Client, ContentError, Incoming, Piece};
 use crate::proxy::{Fault, Forward, PassedHead, Plan};
@@ -65,6 +65,14 @@ pub(crate) enum Ended {
     Reply(Box<Reply>),
     /// The answer has begun and cannot be ended: the connection must show that.
     Cut,
+}
+
+/// What becomes of a request that failed.
+pub(crate) enum Failure {
+    /// It has an answer with this status.
+    Answered(u16),
+    /// Its answer, of this status, had begun.
+    Cut(u16),
 }
 
 /// A request whose decision waits.
@@ -170,7 +178,7 @@ impl Deferred {
                 .aside
                 .replace(|ending, head, peer, reply| ending.refuse(head, peer, reply, failed)),
             Work::Backend(forward) => {
-                self.aside.log(fault, status, forward.url());
+                self.aside.log(fault, Failure::Answered(status), forward.url());
                 self.aside
                     .replace(|ending, head, peer, reply| ending.fail(head, peer, reply, failed))
             }
@@ -244,18 +252,30 @@ impl Aside {
         }
     }
 
-    pub(crate) fn log(&self, fault: &Fault, status: u16, url: &[u8]) {
-        let line = self.request_line();
-        let (whose, say): (_, fn(&str)) =
-            if fault.is_of_backend() { ("backend", report_error) } else { ("client", report) };
-        say(&format!(
-            "proxy: {fault}; that ended, on the side of the {whose}, after {:.3} s and with status {status}, \
-             \"{}\" of {} for {}",
-            self.begun.elapsed().as_secs_f64(),
-            String::from_utf8_lossy(&line),
-            self.peer.remote,
+    /// Tells the error log of the virtual host whose fault it was, which, and what became of the request.
+    pub(crate) fn log(&mut self, fault: &Fault, failure: Failure, url: &[u8]) {
+        let (whose, severity) = match fault.is_of_backend() {
+            true => ("backend", Severity::ERROR),
+            false => ("client of backend", Severity::WARN),
+        };
+        let outcome = match failure {
+            Failure::Answered(status) => format!("is answered with {status}"),
+            Failure::Cut(status) => format!("has its answer cut off, of status {status},"),
+        };
+        let text = format!(
+            "{whose} {}: {fault}; \"{}\" {outcome} after {:.3} s",
             String::from_utf8_lossy(url),
-        ));
+            String::from_utf8_lossy(&self.request_line()),
+            self.begun.elapsed().as_secs_f64(),
+        );
+        self.say(severity, &text, fault.system_error());
+    }
+
+    /// Tells the error log of the virtual host about something that went wrong with a backend.
+    pub(crate) fn say(&mut self, severity: Severity, text: &str, error: Option<i32>) {
+        let message =
+            Message { module: "proxy", severity, text: text.as_bytes(), place: None, error };
+        self.go_on(|ending, head, peer| ending.say(head, peer, &message));
     }
 }
 

@@ -135,11 +135,11 @@ impl Accepted {
         } else {
             listener
         };
-        Accepted::Tcp(socket, Peer { local, remote, tls: None })
+        Accepted::Tcp(socket, Peer::new(local, remote))
     }
 
     fn unix(stream: UnixStream) -> Accepted {
         let local = (Ipv4Addr::LOCALHOST, UNIX_PORT).into();
-        Accepted::Unix(stream, Peer { local, remote: (Ipv4Addr::LOCALHOST, 0).into(), tls: None })
+        Accepted::Unix(stream, Peer::new(local, (Ipv4Addr::LOCALHOST, 0).into()))
     }
 }

@@ -1,4 +1,5 @@
 //! What the server has to say while it serves: on stderr, in the file that `ErrorLog` names, or in syslog.
+//! What it has to say about requests goes to the error logs of their virtual hosts ([`crate::log`]).
 //!
 //! A file takes the place of stderr itself, as in Apache, so that whatever writes there ends up in it.
 //! Only then do lines carry the time: what starts a server in the foreground has its own clock.
@@ -14,10 +15,10 @@ use std::os::fd::OwnedFd;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use milepost_engine::{Diagnostic, ErrorFormat, LogSettings, LogTarget};
+use milepost_engine::{Diagnostic, ErrorFormat, ErrorLogSettings, LogSettings, LogTarget};
 
-pub(crate) use line::{About, Message, Severity, write_line};
-use syslog::Syslog;
+pub(crate) use line::{About, Message, Severity, Subject, write_line};
+pub(crate) use syslog::Syslog;
 
 /// The error log, if there is one; before, messages go to stderr as they are. There is one stderr in a
 /// process, so there is one of these.
@@ -49,7 +50,8 @@ impl ErrorLog {
     /// # Errors
     /// When it cannot be opened or started.
     pub fn open(settings: &LogSettings) -> io::Result<Option<ErrorLog>> {
-        let Some(target) = &settings.error else { return Ok(None) };
+        let ErrorLogSettings { target, format, .. } = settings.error_log(0);
+        let Some(target) = target else { return Ok(None) };
         let output = match target {
             LogTarget::File(path) => {
                 Output::Descriptor(File::options().append(true).create(true).open(path)?.into())
@@ -62,9 +64,9 @@ impl ErrorLog {
                 let input = command.spawn()?.stdin.take();
                 Output::Descriptor(input.ok_or(io::ErrorKind::BrokenPipe)?.into())
             }
-            LogTarget::Syslog(syslog) => Output::Syslog(Syslog::new(syslog)?),
+            LogTarget::Syslog(syslog) => Output::Syslog(Syslog::new(&syslog)?),
         };
-        Ok(Some(ErrorLog { output, format: Arc::clone(&settings.error_format) }))
+        Ok(Some(ErrorLog { output, format }))
     }
 
     /// Puts the log in the place of stderr. Syslog leaves stderr where it is.
@@ -86,12 +88,12 @@ impl ErrorLog {
 }
 
 /// Writes whole lines to the error log.
-pub(crate) fn write_lines(lines: &[u8], severity: Severity) -> io::Result<()> {
+fn write_lines(lines: &[u8], severity: Severity) {
     let installed = INSTALLED.read().unwrap_or_else(PoisonError::into_inner);
     match installed.as_ref().and_then(|installed| installed.syslog.as_ref()) {
-        // What syslog does not take is not lost.
-        Some(syslog) if syslog.send(lines, severity).is_ok() => Ok(()),
-        _ => io::stderr().write_all(lines),
+        Some(syslog) => syslog.send_or_say(lines, severity),
+        // Nobody is left to hear that it fails.
+        None => drop(io::stderr().write_all(lines)),
     }
 }
 
@@ -116,12 +118,11 @@ fn report_at(severity: Severity, message: &str) {
         }
         Some(Installed { format, .. }) => {
             let message = Message { severity, ..Message::of_server(message) };
-            write_line(format, &message, None, &mut line);
+            write_line(format, &message, Subject::Server, &mut line);
         }
     }
     drop(installed);
-    // Nobody is left to hear that.
-    let _ = write_lines(&line, severity);
+    write_lines(&line, severity);
 }
 
 /// Tells what is wrong with a configuration: for people with its lines, in the error log in one line with
@@ -146,11 +147,11 @@ pub fn report_diagnostic(diagnostic: &Diagnostic) {
                 said += &format!("; {hint}");
             }
             let place = Some((&*diagnostic.file, diagnostic.line));
-            let message = Message { module: "core", severity, text: said.as_bytes(), place };
-            write_line(format, &message, None, &mut line);
+            let text = said.as_bytes();
+            let message = Message { module: "core", severity, text, place, error: None };
+            write_line(format, &message, Subject::Server, &mut line);
         }
     }
     drop(installed);
-    // A server whose stderr is gone serves on.
-    let _ = write_lines(&line, severity);
+    write_lines(&line, severity);
 }

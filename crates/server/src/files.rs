@@ -34,6 +34,8 @@ use precondition::Precondition;
 use range::Selected;
 use version::Version;
 
+pub(crate) use version::etag_of;
+
 /// The methods that a file answers to.
 pub(crate) const ALLOWED: &[u8] = b"HEAD,GET,POST,OPTIONS";
 

@@ -56,10 +56,9 @@ where
     R: Respond + 'static,
 {
     let slot = worker.deadlines.slot();
-    let (first, limits) = {
-        let answering = worker.answering.borrow();
-        (answering.limits.first(), answering.responder.http2(&peer))
-    };
+    let server = worker.server_at(&peer);
+    let first = worker.limits(server).first();
+    let limits = worker.answering.borrow().responder.http2(&peer);
     slot.arm(worker.clock.after(first));
     let held = Held::new(stream);
     let handshake = Builder::new()
@@ -86,7 +85,7 @@ where
     let session = Session {
         peer,
         slot,
-        moved: Moved::new(worker.clock.now()),
+        moved: Moved::new(server, worker.clock.now()),
         worker,
         held,
         answered: 0,
@@ -124,14 +123,16 @@ struct Session<S, R> {
 
 /// When something last moved on a stream: a request came, or content went either way.
 pub(crate) struct Moved {
+    /// The number of the server whose limits the connection has, whatever its requests are for.
+    server: usize,
     last: Cell<Instant>,
     /// Requests that have timeouts of their own: those of a backend may be longer than ours.
     deferred: Cell<usize>,
 }
 
 impl Moved {
-    fn new(now: Instant) -> Rc<Moved> {
-        Rc::new(Moved { last: Cell::new(now), deferred: Cell::new(0) })
+    fn new(server: usize, now: Instant) -> Rc<Moved> {
+        Rc::new(Moved { server, last: Cell::new(now), deferred: Cell::new(0) })
     }
 
     pub(crate) fn note(&self, now: Instant) {
@@ -161,7 +162,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond + 'static> Session<S, R> {
                 Event::Late => self.leave(&mut connection),
             }
         }
-        let timeout = self.worker.answering.borrow().limits.timeout;
+        let timeout = self.worker.limits(self.moved.server).timeout;
         self.slot.arm(self.worker.clock.after(timeout));
         let sent = poll_fn(|context| self.held.poll_send(context));
         let _ = before(&self.slot, &self.worker.clock, sent).await;
@@ -210,7 +211,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond + 'static> Session<S, R> {
             self.slot.watch(context);
             return Poll::Pending;
         }
-        let limits = &self.worker.answering.borrow().limits;
+        let limits = self.worker.limits(self.moved.server);
         let timeout = if connection.has_streams() || self.leaving {
             limits.timeout
         } else if self.answered == 0 {
@@ -243,7 +244,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond + 'static> Session<S, R> {
         let begun = (takes_notes || worker.counters.is_timed).then(std::time::Instant::now);
         let parsed = match written {
             // A head that came in frames is complete.
-            Ok(()) => parse(&output, &limits.head, lines)
+            Ok(()) => parse(&output, &limits.of(self.moved.server).head, lines)
                 .and_then(|head| head.ok_or(HeadError::RequestLine)),
             Err(error) => Err(error),
         };

@@ -1,8 +1,9 @@
 //! Every bound of a connection: those that the configuration sets, and those that are ours.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use milepost_engine::{ReadTimeout, Settings};
+use milepost_engine::{OwnConnections, ReadTimeout, Settings};
 use milepost_http::request::HeadLimits;
 
 /// A fresh input buffer: holds a browser's head of 1 to 2 KiB, or some dozens of pipelined ones.
@@ -130,7 +131,37 @@ pub(crate) const PROXY_INTERIM_MAX: u32 = 16;
 /// How often the document of an error may itself come from a backend.
 pub(crate) const PROXY_DOCUMENTS_MAX: u32 = 2;
 
-/// What the configuration says about connections.
+/// What the configuration says about connections, server by server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct AllLimits {
+    /// Of the main server.
+    pub(crate) main: Limits,
+    /// Of virtual hosts that say anything of their own, by their numbers.
+    own: BTreeMap<usize, Limits>,
+}
+
+impl From<&Settings> for AllLimits {
+    fn from(settings: &Settings) -> AllLimits {
+        let main = Limits::from(settings);
+        let own = settings.own_connections.iter();
+        let own = own.map(|(server, own)| (*server, main.with(own))).collect();
+        AllLimits { main, own }
+    }
+}
+
+impl AllLimits {
+    /// Whether it matters which server it is.
+    pub(crate) fn differ(&self) -> bool {
+        !self.own.is_empty()
+    }
+
+    /// Those of a server.
+    pub(crate) fn of(&self, server: usize) -> &Limits {
+        if self.differ() { self.own.get(&server).unwrap_or(&self.main) } else { &self.main }
+    }
+}
+
+/// What the configuration says about connections of one server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Limits {
     pub(crate) head: HeadLimits,
@@ -165,6 +196,25 @@ impl From<&Settings> for Limits {
 }
 
 impl Limits {
+    /// These, with what a virtual host says in place of some.
+    fn with(&self, own: &OwnConnections) -> Limits {
+        let requests_max = own.keep_alive_requests_max;
+        Limits {
+            head: HeadLimits {
+                request_line_bytes_max: own
+                    .request_line_bytes_max
+                    .unwrap_or(self.head.request_line_bytes_max),
+                field_bytes_max: own.field_bytes_max.unwrap_or(self.head.field_bytes_max),
+                fields_max: own.fields_max.unwrap_or(self.head.fields_max),
+            },
+            keep_alive: own.keep_alive.unwrap_or(self.keep_alive),
+            keep_alive_timeout: own.keep_alive_timeout.unwrap_or(self.keep_alive_timeout),
+            keep_alive_requests_max: requests_max.unwrap_or(self.keep_alive_requests_max),
+            timeout: own.timeout.unwrap_or(self.timeout),
+            ..self.clone()
+        }
+    }
+
     /// How long the first byte of a connection may take.
     pub(crate) fn first(&self) -> Duration {
         let first = self.head_timeout.map_or(self.timeout, |limit| limit.first);

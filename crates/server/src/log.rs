@@ -1,4 +1,5 @@
-//! Access logs: made by the workers, written by a thread of their own, never waited for.
+//! Access logs, and what error logs have of requests: made by the workers, written by a thread of their own,
+//! never waited for.
 //!
 //! A worker appends each line to the buffer of its log, in memory, and goes on. The writer empties the
 //! buffers some times a second. If a disk or a program does not keep up, lines are dropped and counted;
@@ -14,6 +15,7 @@
 //!
 //! Source: httpd 2.4.71 `modules/loggers/mod_log_config.c`.
 
+mod errors;
 mod json;
 mod line;
 mod rewriting;
@@ -21,6 +23,7 @@ mod sink;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
@@ -28,21 +31,20 @@ use std::thread;
 use milepost_engine::{Log, LogCondition, LogExpression, LogSettings, LogTarget, LogWhat};
 use rustix::process::{Uid, geteuid};
 
+use errors::Errors;
 use line::Writer;
-pub(crate) use line::{Exchange, Lines, escape};
-use rewriting::Rewriting;
+pub(crate) use line::{Exchange, Lines, escape, escape_unquoted};
 use sink::{Bell, Destination, Sink};
 
 use crate::limits::{LOG_CLOSE_GRACE, LOG_PAUSE};
 
-/// The access logs of a configuration, open.
+/// The logs of a configuration, open.
 #[derive(Debug, Default)]
 pub struct Logs {
-    /// The logs of each server; those of the first also for servers beyond the last.
+    /// The access logs of each server; those of the first also for servers beyond the last.
     servers: Vec<Vec<OpenLog>>,
     bell: Arc<Bell>,
-    /// What is told of mod_rewrite.
-    rewriting: Option<Rewriting>,
+    errors: Errors,
     /// What is open, for a reload that may not open it again.
     kept: Mutex<Vec<(LogTarget, Destination)>>,
     /// Whose rights the programs have.
@@ -75,43 +77,25 @@ impl Logs {
     /// # Errors
     /// When a file or a program cannot be opened.
     pub fn open(settings: &LogSettings, before: Option<&Logs>) -> Result<Logs, LogError> {
-        let owner = before.and_then(|logs| logs.owner).unwrap_or_else(geteuid);
-        let mut logs = Logs::default();
-        logs.owner = Some(owner);
-        let mut kept = Vec::new();
-        let mut sinks: Vec<Arc<Sink>> = Vec::new();
-        let mut destinations = Vec::new();
-        if settings.traces_rewriting() {
-            let sink = Arc::new(Sink::new(LogTarget::Errors, Arc::clone(&logs.bell)));
-            destinations.push((Arc::clone(&sink), Destination::Errors));
-            logs.rewriting = Some(Rewriting::new(settings.clone(), sink));
+        let mut opening = Opening::new(before);
+        let errors = Errors::open(settings, &mut opening)?;
+        let count = if settings.is_empty() { 0 } else { settings.servers().max(1) };
+        let mut servers = Vec::with_capacity(count);
+        for server in 0..count {
+            let logs = settings.of_server(server).into_iter();
+            let open = logs.map(|log| Ok(OpenLog { sink: opening.sink(&log.target)?, log }));
+            servers.push(open.collect::<Result<_, LogError>>()?);
         }
-        let servers = if settings.is_empty() { 0 } else { settings.servers().max(1) };
-        for server in 0..servers {
-            let mut open = Vec::new();
-            for log in settings.of_server(server) {
-                let known = sinks.iter().find(|sink| *sink.target() == log.target);
-                let sink = match known {
-                    Some(sink) => Arc::clone(sink),
-                    None => {
-                        let destination = destination(&log.target, before, owner)
-                            .map_err(|error| LogError { name: name(&log.target), error })?;
-                        if let Ok(shared) = destination.share() {
-                            kept.push((log.target.clone(), shared));
-                        }
-                        let sink = Arc::new(Sink::new(log.target.clone(), Arc::clone(&logs.bell)));
-                        destinations.push((Arc::clone(&sink), destination));
-                        sinks.push(Arc::clone(&sink));
-                        sink
-                    }
-                };
-                open.push(OpenLog { log, sink });
-            }
-            logs.servers.push(open);
-        }
-        logs.waiting = Mutex::new(destinations);
-        logs.kept = Mutex::new(kept);
-        Ok(logs)
+        let Opening { bell, owner, kept, destinations, .. } = opening;
+        Ok(Logs {
+            servers,
+            errors,
+            bell,
+            kept: Mutex::new(kept),
+            owner: Some(owner),
+            waiting: Mutex::new(destinations),
+            finished: Mutex::default(),
+        })
     }
 
     /// Starts the writer, with the rights of the calling thread. Lines wait until then.
@@ -142,7 +126,7 @@ impl Logs {
         kept.iter().find(|(known, _)| known == target)?.1.share().ok()
     }
 
-    /// Whether nothing is logged.
+    /// Whether no request is logged.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.servers.is_empty()
@@ -172,9 +156,9 @@ impl Logs {
         })
     }
 
-    /// What mod_rewrite is asked to tell, if it is asked.
-    pub(crate) fn rewriting(&self) -> Option<&Rewriting> {
-        self.rewriting.as_ref()
+    /// The error logs.
+    pub(crate) fn errors(&self) -> &Errors {
+        &self.errors
     }
 
     /// Whether a log shows the directive that answered.
@@ -188,6 +172,46 @@ impl Logs {
     fn of_server(&self, server: usize) -> &[OpenLog] {
         let logs = self.servers.get(server).or(self.servers.first());
         logs.map(Vec::as_slice).unwrap_or_default()
+    }
+}
+
+/// Logs while they are being opened: each file or program once, however many servers name it.
+struct Opening<'b> {
+    before: Option<&'b Logs>,
+    bell: Arc<Bell>,
+    sinks: HashMap<LogTarget, Arc<Sink>>,
+    /// Whose rights programs have.
+    owner: Uid,
+    kept: Vec<(LogTarget, Destination)>,
+    destinations: Vec<(Arc<Sink>, Destination)>,
+}
+
+impl<'b> Opening<'b> {
+    fn new(before: Option<&'b Logs>) -> Opening<'b> {
+        Opening {
+            before,
+            bell: Arc::default(),
+            sinks: HashMap::new(),
+            owner: before.and_then(|logs| logs.owner).unwrap_or_else(geteuid),
+            kept: Vec::new(),
+            destinations: Vec::new(),
+        }
+    }
+
+    /// What takes the lines for `target`.
+    fn sink(&mut self, target: &LogTarget) -> Result<Arc<Sink>, LogError> {
+        if let Some(sink) = self.sinks.get(target) {
+            return Ok(Arc::clone(sink));
+        }
+        let destination = destination(target, self.before, self.owner)
+            .map_err(|error| LogError { name: name(target), error })?;
+        if let Ok(shared) = destination.share() {
+            self.kept.push((target.clone(), shared));
+        }
+        let sink = Arc::new(Sink::new(target.clone(), Arc::clone(&self.bell)));
+        self.destinations.push((Arc::clone(&sink), destination));
+        self.sinks.insert(target.clone(), Arc::clone(&sink));
+        Ok(sink)
     }
 }
 

@@ -10,11 +10,12 @@ use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Local, TimeZone};
 use milepost_engine::{
-    Database, Diagnostic, FileKind, Outside, Stamp, TlsBackend, TlsFault, TlsServer,
+    Database, Diagnostic, EtagParts, FileKind, Outside, Stamp, TlsBackend, TlsFault, TlsServer,
 };
 use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::error_log::report_diagnostic;
+use crate::files::etag_of;
 use crate::helpers::Helpers;
 use crate::tls;
 
@@ -101,6 +102,12 @@ impl Outside for FileSystem {
     fn modified_ns(&self, path: &Path) -> Option<i128> {
         fs::metadata(path).ok().map(|metadata| modified_ns(&metadata))
     }
+
+    fn directory_tag(&self, path: &Path, parts: EtagParts) -> Option<String> {
+        // There is no content to make a digest of.
+        let metadata = fs::metadata(path).ok().filter(|_| !parts.digest)?;
+        Some(etag_of(&metadata, parts))
+    }
 }
 
 /// The file system with a memory of the last thing looked at, and the helpers of a site.
@@ -176,6 +183,10 @@ impl Outside for LastLook {
 
     fn modified_ns(&self, path: &Path) -> Option<i128> {
         FileSystem.modified_ns(path)
+    }
+
+    fn directory_tag(&self, path: &Path, parts: EtagParts) -> Option<String> {
+        FileSystem.directory_tag(path, parts)
     }
 }
 

@@ -36,8 +36,8 @@ use milepost_http::request::{RequestHead, Version};
 use milepost_http::response::{self, RequestMethod};
 use rustls::pki_types::ServerName;
 
-use crate::deferred::{Answering, Aside, Ended};
-use crate::error_log::report_error;
+use crate::deferred::{Answering, Aside, Ended, Failure};
+use crate::error_log::Severity;
 use crate::limits::PROXY_INTERIM_MAX;
 use crate::respond::Peer;
 use crate::tls::Tls;
@@ -87,6 +87,8 @@ pub(crate) struct Plan {
     as_get: bool,
     /// The number of the server that sends it there.
     server: usize,
+    /// The number of the `<Proxy>` section whose TLS it has.
+    tls: Option<usize>,
     preserve_host: bool,
     add_fields: bool,
     via: Via,
@@ -114,6 +116,7 @@ impl Plan {
             to: proxied.to,
             as_get: proxied.as_get,
             server: proxied.server,
+            tls: proxied.tls,
             preserve_host: proxied.preserve_host,
             add_fields: proxied.add_fields,
             via: proxied.via,
@@ -202,6 +205,8 @@ impl Forward {
         };
         let balancer = &site.balancers()[number];
         let mut tried = Vec::new();
+        // A member that is there, and cannot be spoken to.
+        let mut refused = None;
         loop {
             let cookies = head::fields(&self.plan.fields)
                 .filter(|(name, _)| name.eq_ignore_ascii_case(b"cookie"))
@@ -209,7 +214,7 @@ impl Forward {
             let route = balance::route(balancer, &self.plan.url, cookies);
             let balance = &self.proxies.balances[number];
             let chosen = balance.choose(balancer, &self.proxies.pools, route, &tried);
-            let Some(member) = chosen else { return Err(Fault::NoMember) };
+            let Some(member) = chosen else { return Err(refused.unwrap_or(Fault::NoMember)) };
             tried.push(member);
             let backend = balancer.members[member].backend;
             let mut url = site.backends()[backend].url.clone().into_bytes();
@@ -226,7 +231,10 @@ impl Forward {
                 Err(Fault::Pool(error))
                     if balancer.attempts_max.is_none_or(|max| tried.len() <= max) =>
                 {
-                    report_error(&format!("proxy: {error}; {} tries another member", balancer.url));
+                    let text = format!("{}: {error}; another member is tried", balancer.url);
+                    aside.say(Severity::ERROR, &text, error.system_error());
+                    let fault = Fault::from(error);
+                    refused = if fault.status() == 500 { Some(fault) } else { refused };
                 }
                 Ok(ended) => {
                     if balancer.fail_on.contains(&self.status) {
@@ -411,7 +419,7 @@ impl Forward {
                 }
                 Err((Fault::ClientGone(_), _)) => Ok(Some(Ended::Cut)),
                 Err((fault, _)) => {
-                    aside.log(&fault, beginning.status, self.url());
+                    aside.log(&fault, Failure::Cut(beginning.status), self.url());
                     Ok(Some(Ended::Cut))
                 }
             };
@@ -421,7 +429,7 @@ impl Forward {
     /// How to speak TLS to the backend; `None` if nothing allows it.
     fn secure(&self, address: &Address<'_>) -> Option<Secure> {
         let tls = self.proxies.tls.as_ref()?;
-        let config = tls.to_backends(self.plan.server)?;
+        let config = tls.to_backends(self.plan.server, self.plan.tls)?;
         let sent = head::fields(&self.plan.fields)
             .find(|(name, _)| self.plan.preserve_host && name.eq_ignore_ascii_case(b"host"))
             .and_then(|(_, value)| std::str::from_utf8(value).ok())

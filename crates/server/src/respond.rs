@@ -4,6 +4,7 @@
 //! does not know why the answer is what it is. Both a request and its reply live in storage that the
 //! worker reuses, so that a redirect allocates nothing.
 
+use std::cell::OnceCell;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -24,6 +25,16 @@ pub struct Peer {
     pub remote: SocketAddr,
     /// What is known of the connection if it is TLS.
     pub tls: Option<Rc<TlsSession>>,
+    /// What logs call the connection, once the error log has said anything about it.
+    pub name: Rc<OnceCell<Box<str>>>,
+}
+
+impl Peer {
+    /// The ends of a connection in the clear.
+    #[must_use]
+    pub fn new(local: SocketAddr, remote: SocketAddr) -> Peer {
+        Peer { local, remote, tls: None, name: Rc::default() }
+    }
 }
 
 /// Answers requests. Each worker has its own, so it needs no locks.
@@ -44,10 +55,20 @@ pub trait Respond {
         false
     }
 
-    /// The TLS of connections to `local`; `None` if they are in the clear. Asked once a connection, as are
-    /// the next two.
+    /// The TLS of connections to `local`; `None` if they are in the clear. Asked once a connection.
     fn tls(&self, _local: SocketAddr) -> Option<Arc<Tls>> {
         None
+    }
+
+    /// The number of the server that a connection is for, before a request says otherwise. Asked only if
+    /// servers have limits of their own, as is the next one.
+    fn server_at(&self, _peer: &Peer) -> usize {
+        0
+    }
+
+    /// The number of the server that [`Respond::respond`] has found for its request.
+    fn server(&self) -> usize {
+        0
     }
 
     /// Whether a connection to `local` that is in the clear may begin with HTTP/2.

@@ -19,7 +19,7 @@ use tokio::sync::{mpsc as async_mpsc, watch};
 
 use crate::endpoint::Endpoint;
 use crate::inherited::Inherited;
-use crate::limits::{Limits, STOP_GRACE};
+use crate::limits::{AllLimits, STOP_GRACE};
 use crate::listener::{self, BindError, Bound, Listeners};
 use crate::metrics::Metrics;
 use crate::respond::Respond;
@@ -30,7 +30,7 @@ use crate::worker::{self, Change, MakeResponder, Message, Shared, Stop};
 #[derive(Debug)]
 pub struct Server {
     listeners: Listeners,
-    limits: Limits,
+    limits: AllLimits,
     inherited: Inherited,
     metrics: Arc<Metrics>,
 }
@@ -104,7 +104,12 @@ impl Server {
         workers: NonZeroUsize,
     ) -> Result<Server, BindError> {
         let listeners = listener::bind(settings, &[], &inherited, workers)?;
-        Ok(Server { listeners, limits: Limits::from(settings), inherited, metrics: Arc::default() })
+        Ok(Server {
+            listeners,
+            limits: AllLimits::from(settings),
+            inherited,
+            metrics: Arc::default(),
+        })
     }
 
     /// Counts there what the server does.
@@ -256,7 +261,7 @@ impl<R: Respond + 'static> Reloader<R> {
         let (done, finished) = mpsc::channel();
         for (worker, open) in state.workers.iter().zip(listeners.workers) {
             let change = Change {
-                limits: Limits::from(settings),
+                limits: AllLimits::from(settings),
                 responder: Arc::clone(&responder),
                 open,
                 close: close.clone(),

@@ -1,7 +1,7 @@
 //! The responder of a compiled site: asks the engine, and turns its decision into a reply.
 
 use std::borrow::Cow;
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -14,6 +14,7 @@ use milepost_engine::{
 use milepost_http::request::{self, Content, FieldLines, RequestHead};
 
 use crate::deferred::{Answering, Deferred, Failed, Made, Work};
+use crate::error_log::{About, Message};
 use crate::files::{Files, Wanted};
 use crate::helpers::Helpers;
 use crate::http2::Http2Limits;
@@ -53,7 +54,7 @@ pub(crate) struct Noted {
     /// Where the directive stands that answered.
     rule: String,
     /// What the error log calls the request.
-    id: Option<String>,
+    id: OnceCell<Box<str>>,
 }
 
 impl SiteResponder {
@@ -168,9 +169,17 @@ impl Respond for SiteResponder {
         }
     }
 
-    fn http2(&self, peer: &Peer) -> Http2Limits {
+    fn server_at(&self, peer: &Peer) -> usize {
         let name = peer.tls.as_ref().and_then(|tls| tls.name());
-        let protocols = &self.site.settings().protocols[self.site.server_at(peer.local, name)];
+        self.site.server_at(peer.local, name)
+    }
+
+    fn server(&self) -> usize {
+        self.site.logged(&self.scratch).server()
+    }
+
+    fn http2(&self, peer: &Peer) -> Http2Limits {
+        let protocols = &self.site.settings().protocols[self.server_at(peer)];
         Http2Limits {
             streams_max: protocols.h2_streams_max,
             window_bytes: protocols.h2_window_bytes,
@@ -189,7 +198,7 @@ impl Respond for SiteResponder {
             .unwrap_or_default();
         let logged = answered.head.map(|_| self.site.logged(&self.scratch));
         let rule = if logged.is_some() { &self.noted.rule } else { "" };
-        let id = self.noted.id.as_deref().filter(|_| logged.is_some());
+        let id = self.noted.id.get().map(|id| &**id).filter(|_| logged.is_some());
         self.lines.log(&Exchange { answered, peer, logged, rule, id, unwanted: &unwanted });
     }
 }
@@ -232,10 +241,19 @@ impl SiteResponder {
     ) {
         let steps = self.scratch.take_trace();
         let logs = self.lines.logs();
-        let Some(rewriting) = logs.rewriting() else { return };
         let redirect = redirect.as_ref().map(|(status, location)| (*status, &location[..]));
-        let logged = self.site.logged(&self.scratch);
-        self.noted.id = rewriting.write(&steps, redirect, logged, peer, head);
+        // The one that was answered before has had another name.
+        self.noted.id = OnceCell::new();
+        logs.errors().write_rewriting(&steps, redirect, self.about(head, peer));
+    }
+
+    /// Tells the error log something about the request.
+    pub(crate) fn say(&self, head: &RequestHead<'_>, peer: &Peer, message: &Message<'_>) {
+        self.lines.logs().errors().say(self.about(head, peer), message);
+    }
+
+    fn about<'a>(&'a self, head: &'a RequestHead<'a>, peer: &'a Peer) -> About<'a> {
+        About { peer, logged: self.site.logged(&self.scratch), head, id: &self.noted.id }
     }
 
     /// The backends.

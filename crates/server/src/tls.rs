@@ -26,7 +26,7 @@ mod variable;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use milepost_engine::{Protocol, Site, TlsFault, TlsServer};
+use milepost_engine::{Protocol, Site, TlsBackend, TlsFault, TlsServer};
 use rustls::server::ClientHello;
 use rustls::{ClientConfig, ServerConfig};
 
@@ -44,6 +44,8 @@ pub struct Tls {
     hosts: Vec<Option<Arc<Host>>>,
     /// To backends, by the number of the server.
     backends: Vec<Option<Arc<ClientConfig>>>,
+    /// The same for `<Proxy>` sections, by their numbers.
+    sections: Vec<Option<Arc<ClientConfig>>>,
     sessions: Sessions,
 }
 
@@ -68,6 +70,21 @@ impl TlsError {
         let messages: Vec<_> = faults.into_iter().map(|fault| fault.message).collect();
         TlsError { message: messages.join("; ") }
     }
+}
+
+/// Makes each configuration once, however many servers or sections have it.
+fn to_backends(
+    settings: &[Option<TlsBackend>],
+) -> Result<Vec<Option<Arc<ClientConfig>>>, TlsError> {
+    let mut made: Vec<Option<Arc<ClientConfig>>> = Vec::with_capacity(settings.len());
+    for (number, backend) in settings.iter().enumerate() {
+        let same = settings[..number].iter().position(|other| other == backend);
+        made.push(match same {
+            Some(same) => made[same].clone(),
+            None => backend.as_ref().map(backend::build).transpose().map_err(TlsError::new)?,
+        });
+    }
+    Ok(made)
 }
 
 /// What was decided at a client's first words.
@@ -95,7 +112,8 @@ impl Tls {
     pub fn new(site: &Arc<Site>, before: Option<&Tls>) -> Result<Option<Tls>, TlsError> {
         let settings = site.settings();
         let is_off = settings.tls.servers.iter().all(Option::is_none);
-        if is_off && settings.tls.backends.iter().all(Option::is_none) {
+        let mut to_backends = settings.tls.backends.iter().chain(&settings.tls.sections);
+        if is_off && to_backends.all(Option::is_none) {
             return Ok(None);
         }
         let sessions = Sessions::new(&settings.tls, before.map(|before| &before.sessions));
@@ -117,20 +135,21 @@ impl Tls {
             let built = config::build(server, &sessions).map_err(TlsError::new)?;
             hosts.push(Some(Arc::new(built.into_host(protocols.has(Protocol::H2)))));
         }
-        let mut backends: Vec<Option<Arc<ClientConfig>>> = Vec::new();
-        for (number, backend) in settings.tls.backends.iter().enumerate() {
-            let before = &settings.tls.backends[..number];
-            backends.push(match before.iter().position(|other| other == backend) {
-                Some(same) => backends[same].clone(),
-                None => backend.as_ref().map(backend::build).transpose().map_err(TlsError::new)?,
-            });
-        }
-        Ok(Some(Tls { site: Arc::clone(site), hosts, backends, sessions }))
+        let backends = self::to_backends(&settings.tls.backends)?;
+        let sections = self::to_backends(&settings.tls.sections)?;
+        Ok(Some(Tls { site: Arc::clone(site), hosts, backends, sections, sessions }))
     }
 
-    /// How a server speaks TLS to backends; `None` if it does not.
-    pub(crate) fn to_backends(&self, server: usize) -> Option<Arc<ClientConfig>> {
-        self.backends.get(server).cloned().flatten()
+    /// How a server speaks TLS to backends, or a `<Proxy>` section of it; `None` if it does not.
+    pub(crate) fn to_backends(
+        &self,
+        server: usize,
+        section: Option<usize>,
+    ) -> Option<Arc<ClientConfig>> {
+        match section {
+            Some(section) => self.sections.get(section).cloned().flatten(),
+            None => self.backends.get(server).cloned().flatten(),
+        }
     }
 
     /// Whether connections to `local` are TLS.

@@ -3,7 +3,7 @@
 //! Workers share nothing that changes. The kernel spreads new connections over their listeners, and a
 //! connection stays with the worker that accepted it.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, Ref, RefCell};
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::pin;
@@ -23,7 +23,7 @@ use crate::buffer::Pool;
 use crate::clock::{Clock, TICK};
 use crate::deadline::Deadlines;
 use crate::endpoint::{Accepted, Acceptor, Endpoint, Listener};
-use crate::limits::{ACCEPT_PAUSE, CROWDED_PAUSE, Limits};
+use crate::limits::{ACCEPT_PAUSE, AllLimits, CROWDED_PAUSE, Limits};
 use crate::metrics::Counters;
 use crate::reply::Reply;
 use crate::respond::{Peer, Respond};
@@ -63,13 +63,13 @@ impl Shared {
 /// The responder, its limits, and the storage that one request after the other is answered with.
 pub(crate) struct Answering<R> {
     pub(crate) responder: R,
-    pub(crate) limits: Limits,
+    pub(crate) limits: AllLimits,
     pub(crate) reply: Reply,
     pub(crate) lines: Vec<FieldLine>,
 }
 
 impl<R: Respond> Worker<R> {
-    pub(crate) fn new(limits: Limits, responder: R, shared: Shared) -> Rc<Worker<R>> {
+    pub(crate) fn new(limits: AllLimits, responder: R, shared: Shared) -> Rc<Worker<R>> {
         let Shared { open, counters } = shared;
         Rc::new(Worker {
             clock: Clock::new(),
@@ -89,6 +89,18 @@ impl<R: Respond> Worker<R> {
         })
     }
 
+    /// The limits of a server.
+    pub(crate) fn limits(&self, server: usize) -> Ref<'_, Limits> {
+        Ref::map(self.answering.borrow(), |answering| answering.limits.of(server))
+    }
+
+    /// The number of the server that a connection is for, before a request says otherwise; 0 where it does
+    /// not matter.
+    pub(crate) fn server_at(&self, peer: &Peer) -> usize {
+        let answering = self.answering.borrow();
+        if answering.limits.differ() { answering.responder.server_at(peer) } else { 0 }
+    }
+
     /// Whether the server is being stopped: connections end after the answer under way.
     pub(crate) fn is_stopping(&self) -> bool {
         self.stopping.get()
@@ -96,7 +108,7 @@ impl<R: Respond> Worker<R> {
 
     /// Whether as many connections are open as may be: then nobody is kept who has been answered.
     pub(crate) fn is_crowded(&self) -> bool {
-        let max = self.answering.borrow().limits.connections_max;
+        let max = self.answering.borrow().limits.main.connections_max;
         max.is_some_and(|max| self.open.load(Ordering::Relaxed) >= max)
     }
 
@@ -104,7 +116,7 @@ impl<R: Respond> Worker<R> {
     ///
     /// Answering borrows both only between two awaits, so each request sees either the old pair or the
     /// new one.
-    pub(crate) fn replace(&self, limits: Limits, responder: R) {
+    pub(crate) fn replace(&self, limits: AllLimits, responder: R) {
         let old = {
             let mut answering = self.answering.borrow_mut();
             answering.limits = limits;
@@ -190,7 +202,7 @@ pub(crate) enum Message<R> {
 
 /// A new configuration for a worker that runs.
 pub(crate) struct Change<R> {
-    pub(crate) limits: Limits,
+    pub(crate) limits: AllLimits,
     pub(crate) responder: MakeResponder<R>,
     /// Listeners to add.
     pub(crate) open: Vec<Opened>,
@@ -259,7 +271,7 @@ impl Listening {
 /// When the system has no room for a runtime.
 pub(crate) fn run<R: Respond + 'static>(
     listeners: Vec<Opened>,
-    (limits, shared): (Limits, Shared),
+    (limits, shared): (AllLimits, Shared),
     responder: R,
     mut stop: watch::Receiver<Stop>,
     mut messages: mpsc::UnboundedReceiver<Message<R>>,

@@ -120,7 +120,7 @@ pub fn trials(
         }
         let place = match (place, class) {
             ("main", _) => Place::Main,
-            ("server", _) | ("any", "-") => Place::Host,
+            ("server" | "proxy", _) | ("any", "-") => Place::Host,
             _ => Place::Directory,
         };
         trials.extend(values.iter().map(|value| Trial { name: name.to_owned(), value, place }));

@@ -1,5 +1,5 @@
-//! The error log beside Apache's: which requests are traced, by the sections that they are in, and how
-//! `ErrorLogFormat` has their lines.
+//! The error log beside Apache's: which requests are traced, by the sections that they are in, how
+//! `ErrorLogFormat` has their lines, and in whose log they stand.
 //!
 //! What both say of mod_rewrite differs in words and in the number of lines, so lines are compared without
 //! the message, and each of them once.
@@ -69,9 +69,75 @@ fn a_line_before_the_first_of_a_request() {
     assert_eq!(milepost, apache);
 }
 
+#[test]
+fn a_line_before_the_first_of_a_connection() {
+    let formats = "ErrorLogFormat connection \"number- from %v %l %-L %-V %{X-Id}i\"\n\
+                   ErrorLogFormat connection \"number- never %+{X-Odd}i\"\n\
+                   ErrorLogFormat request \"%{X-Id}i asks\"\nErrorLogFormat \"%{X-Id}i ## %M\"\n";
+    let (apache, milepost) = logs(&format!("{LEVELS}{formats}"));
+    assert!(milepost.iter().any(|line| line.contains("from loud.test")), "{milepost:?}");
+    assert_eq!(milepost, apache);
+}
+
+/// Virtual hosts with logs of their own, in formats of their own; the second of one name shares its file.
+const OWN_LOGS: &str = "ErrorLogFormat \"%{X-Id}i main ## %M\"\nRewriteEngine On\nRewriteRule ^/x$ /a.txt\n\
+    <VirtualHost *>\nServerName own.test\nErrorLog @ROOT@/own.@LOGS@\nLogLevel rewrite:trace1\n\
+    RewriteEngine On\nRewriteOptions Inherit\nErrorLogFormat \"%{X-Id}i own ## %M\"\n\
+    ProxyPass /away http://127.0.0.1:1/\n</VirtualHost>\n\
+    <VirtualHost *>\nServerName shared.test\nErrorLog @ROOT@/own.@LOGS@\nLogLevel rewrite:trace1\n\
+    RewriteEngine On\nRewriteOptions Inherit\n</VirtualHost>\n\
+    <VirtualHost *>\nServerName main.test\nLogLevel rewrite:trace1\nRewriteEngine On\n\
+    RewriteOptions Inherit\nProxyPass /away http://127.0.0.1:1/\n</VirtualHost>\n\
+    <VirtualHost *>\nServerName quiet.test\nErrorLog @ROOT@/quiet.@LOGS@\nLogLevel crit\n\
+    ProxyPass /away http://127.0.0.1:1/\n</VirtualHost>\n";
+
+#[test]
+fn a_virtual_host_has_its_own_log() {
+    let requests: Vec<(&str, &str)> = ["own.test", "shared.test", "main.test", "quiet.test"]
+        .into_iter()
+        .flat_map(|host| [("/x", host), ("/away", host)])
+        .collect();
+    let directory = asked(OWN_LOGS, &requests);
+    let read = |name: &str| of_requests(&directory.path().join(name));
+    for log in ["error", "own", "quiet"] {
+        let apache = read(&format!("{log}.apache"));
+        assert_eq!(read(&format!("{log}.milepost")), apache, "{log}");
+        assert_eq!(apache.is_empty(), log == "quiet", "{log}");
+    }
+}
+
+#[test]
+fn a_failing_backend_is_told_with_the_number_of_the_error() {
+    let format = "ErrorLogFormat request \"%{X-Id}i %L\"\nErrorLogFormat \"%E [%m:%l] %a %L: %M\"\n\
+        CustomLog @ROOT@/access.@LOGS@ \"%>s %L %{c}L\"\nErrorLogFormat connection \"new %{c}L\"\n\
+        ProxyPass /away http://127.0.0.1:1/\n";
+    let directory = asked(format, &[("/away", "main.test")]);
+    let log = fs::read_to_string(directory.path().join("error.milepost")).expect("a log");
+    let lines: Vec<&str> = log.lines().collect();
+    let [.., connection, request, message] = &lines[..] else { panic!("{log}") };
+    let connection = connection.strip_prefix("new ").unwrap_or_else(|| panic!("{log}"));
+    let request = request.strip_prefix("number-0 ").unwrap_or_else(|| panic!("{log}"));
+    assert!(message.starts_with("(111)Connection refused [proxy:error] 127.0.0.1:"), "{log}");
+    let told = format!(
+        " {request}: backend http://127.0.0.1:1/: cannot connect to 127.0.0.1:1: Connection refused \
+         (os error 111); \"GET /away HTTP/1.1\" is answered with 503 after 0."
+    );
+    assert!(message.contains(&told), "{log}");
+    let access = fs::read_to_string(directory.path().join("access.milepost")).expect("a log");
+    assert_eq!(access, format!("503 {request} {connection}\n"));
+}
+
 /// What the error logs of both have of requests.
 fn logs(configuration: &str) -> (BTreeSet<String>, BTreeSet<String>) {
+    let directory = asked(configuration, &REQUESTS);
+    let of = |who| of_requests(&directory.path().join(format!("error.{who}")));
+    (of("apache"), of("milepost"))
+}
+
+/// Asks both; `@LOGS@` in the configuration is who logs. Returns the directory of their logs.
+fn asked(configuration: &str, requests: &[(&str, &str)]) -> Directory {
     let program = Program::find().expect("this test needs Apache; `make test` installs it");
+    let program = program.with_modules(&["proxy", "proxy_http"]);
     let directory = Directory::new().expect("a directory");
     let root = directory.path();
     for name in ["htdocs/one", "htdocs/loc"] {
@@ -81,34 +147,35 @@ fn logs(configuration: &str) -> (BTreeSet<String>, BTreeSet<String>) {
     write(root, "htdocs/one/index.html", "index\n");
     write(root, "mime.types", "text/plain txt\n");
     let port = free_port().expect("a port");
-    let text = |listen: &str, log: &str| {
-        let own = program.process_directives(root).replace("/error.log", log);
+    let text = |listen: &str, who: &str| {
+        let own = program.process_directives(root).replace("/error.log", &format!("/error.{who}"));
         let here = root.display();
+        let configuration =
+            configuration.replace("@ROOT@", &here.to_string()).replace("@LOGS@", who);
         format!(
             "ServerRoot \"{here}\"\nListen {listen}\nServerName www.test\n{}{own}\
              DocumentRoot \"{here}/htdocs\"\n\
-             <Directory \"{here}/htdocs\">\nRequire all granted\n</Directory>\n{}",
+             <Directory \"{here}/htdocs\">\nRequire all granted\n</Directory>\n{configuration}",
             program.load_modules(),
-            configuration.replace("@ROOT@", &here.to_string())
         )
     };
-    let file = write(root, "httpd.conf", &text(&format!("127.0.0.1:{port}"), "/apache.log"));
+    let listen = format!("127.0.0.1:{port}");
+    let file = write(root, "httpd.conf", &text(&listen, "apache"));
     {
         let _httpd = program.start(Path::new(&file)).unwrap_or_else(|error| panic!("{error}"));
-        ask_all(SocketAddr::from(([127, 0, 0, 1], port)));
+        ask_all(SocketAddr::from(([127, 0, 0, 1], port)), requests);
     }
     // The same port is free again; httpd's files are not touched.
-    let listen = format!("127.0.0.1:{port}");
-    let mine = text(&listen, "/milepost.log").replace("httpd.pid", "milepost.pid");
+    let mine = text(&listen, "milepost").replace("httpd.pid", "milepost.pid");
     let server = Server::start_with(root, &mine);
-    ask_all(server.address);
+    ask_all(server.address, requests);
     server.stop();
-    (of_requests(&root.join("apache.log")), of_requests(&root.join("milepost.log")))
+    directory
 }
 
 /// Asks for everything, with a number that the log shows.
-fn ask_all(address: SocketAddr) {
-    for (number, (target, host)) in REQUESTS.iter().enumerate() {
+fn ask_all(address: SocketAddr, requests: &[(&str, &str)]) {
+    for (number, (target, host)) in requests.iter().enumerate() {
         let odd = if number % 2 == 1 { "X-Odd: yes\r\n" } else { "" };
         let request =
             format!("GET {target} HTTP/1.1\r\nHost: {host}\r\nX-Id: number-{number}\r\n{odd}\r\n");

@@ -480,6 +480,7 @@ fn check_says_what_is_wrong_with_files() {
             4,
             "is encrypted",
         ),
+        (format!("{one}SSLCARevocationCheck leaf"), 5, "no lists to look clients up in"),
         (
             format!("{one}SSLSessionTicketKeyFile {}", file("empty.pem")),
             5,

@@ -16,7 +16,7 @@ use super::{Builder, Context, Directive};
 use crate::number::leading_number;
 use crate::outside::FileKind;
 use crate::program::{Options, Override, Scope, ServerName, Trace};
-use crate::settings::{Listen, Settings};
+use crate::settings::Listen;
 
 impl Builder<'_> {
     /// Whether a word may name a variable; an error otherwise.
@@ -449,43 +449,6 @@ impl Builder<'_> {
 
     pub(super) fn directory_slash(&mut self, directive: &Directive<'_>, context: &mut Context<'_>) {
         context.dir.config.slash = self.flag(directive).or(context.dir.config.slash);
-    }
-
-    pub(super) fn keep_alive(&mut self, directive: &Directive<'_>) {
-        if let Some(on) = self.flag(directive) {
-            self.settings.keep_alive = on;
-        }
-    }
-
-    pub(super) fn keep_alive_requests(&mut self, directive: &Directive<'_>) {
-        let usage = "MaxKeepAliveRequests number";
-        let Some(words) = self.words(directive, 1, 1, usage) else { return };
-        // A number below 0 is no bound, like 0.
-        let count = self.number(directive, &words[0]);
-        self.settings.keep_alive_requests_max = count.filter(|&count| count > 0);
-    }
-
-    pub(super) fn keep_alive_timeout(&mut self, directive: &Directive<'_>) {
-        if let Some(time) = self.one_duration(directive) {
-            self.settings.keep_alive_timeout = time;
-        }
-    }
-
-    pub(super) fn timeout(&mut self, directive: &Directive<'_>) {
-        let Some(words) = self.words(directive, 1, 1, "Timeout seconds") else { return };
-        if let Some(seconds) = self.number(directive, &words[0]) {
-            self.settings.timeout = Duration::from_secs(seconds.into());
-        }
-    }
-
-    pub(super) fn limit(
-        &mut self,
-        directive: &Directive<'_>,
-        field: fn(&mut Settings) -> &mut usize,
-    ) {
-        if let Some(bytes) = self.one_number(directive) {
-            *field(&mut self.settings) = bytes as usize;
-        }
     }
 
     /// `LimitRequestBody`

@@ -1,10 +1,12 @@
 //! The table of directives: which are done, by what, and which are known and change nothing here.
 
+use milepost_pcre::Case;
+
 use super::known::{self, Args, Known, Place};
 use super::modules::foreign_file;
 use super::report::{Finding, show};
 use super::{Builder, Context, Directive, protocol, tls};
-use milepost_pcre::Case;
+use crate::program::Scope;
 
 /// Longest name of a directive.
 const NAME_BYTES_MAX: usize = 64;
@@ -129,16 +131,14 @@ impl Builder<'_> {
             b"directorycheckhandler" => self.directory_check_handler(directive, context),
             b"fallbackresource" => self.fallback_resource(directive, context),
             b"directoryslash" => self.directory_slash(directive, context),
-            b"keepalive" => self.keep_alive(directive),
-            b"keepalivetimeout" => self.keep_alive_timeout(directive),
-            b"maxkeepaliverequests" => self.keep_alive_requests(directive),
-            b"timeout" => self.timeout(directive),
-            b"limitrequestline" => {
-                self.limit(directive, |settings| &mut settings.request_line_bytes_max)
-            }
-            b"limitrequestfields" => self.limit(directive, |settings| &mut settings.fields_max),
-            b"limitrequestfieldsize" => {
-                self.limit(directive, |settings| &mut settings.field_bytes_max)
+            b"keepalive"
+            | b"keepalivetimeout"
+            | b"maxkeepaliverequests"
+            | b"timeout"
+            | b"limitrequestline"
+            | b"limitrequestfields"
+            | b"limitrequestfieldsize" => {
+                self.connection_directive(lower, directive, context.server);
             }
             b"limitrequestbody" => self.limit_content(directive, context),
             b"listenbacklog" => self.listen_backlog(directive),
@@ -222,7 +222,8 @@ impl Builder<'_> {
         }
         match known.place {
             Place::Main => self.main_only(directive, context),
-            Place::Server => self.server_only(directive, context),
+            Place::Proxy if context.scope == Scope::Proxy => true,
+            Place::Server | Place::Proxy => self.server_only(directive, context),
             Place::Section => self.section_only(directive, context),
             Place::Anywhere => true,
         }

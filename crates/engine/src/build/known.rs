@@ -32,6 +32,8 @@ pub(super) enum Place {
     Main,
     /// In the server configuration and virtual hosts.
     Server,
+    /// There, and in `<Proxy>`.
+    Proxy,
     /// In sections for directories, files and locations.
     Section,
     Anywhere,
@@ -100,6 +102,7 @@ pub(super) fn entries() -> impl Iterator<Item = Known> {
         let place = match place {
             "main" => Place::Main,
             "server" => Place::Server,
+            "proxy" => Place::Proxy,
             "dir" => Place::Section,
             _ => Place::Anywhere,
         };

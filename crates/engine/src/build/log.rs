@@ -120,7 +120,6 @@ impl Builder<'_> {
         }
     }
 
-    /// Only the main server's is written: there is one stream of errors.
     pub(super) fn error_log(&mut self, directive: &Directive<'_>, context: &Context<'_>) {
         if !self.server_only(directive, context) {
             return;
@@ -133,8 +132,8 @@ impl Builder<'_> {
             }
             _ => self.log_target(directive, &words[0]),
         };
-        if context.server == 0 {
-            self.settings.logs.error = target;
+        if let Some(target) = target {
+            self.settings.logs.errors.of_server(context.server).target = Some(target);
         }
     }
 
@@ -152,7 +151,6 @@ impl Builder<'_> {
         Syslog { facility: known.map_or(LOCAL7, |(_, number)| *number), tag: tag.into_owned() }
     }
 
-    /// The main server's holds for all, as its `ErrorLog` does.
     pub(super) fn error_log_format(&mut self, directive: &Directive<'_>, context: &Context<'_>) {
         if !self.server_only(directive, context) {
             return;
@@ -185,15 +183,11 @@ impl Builder<'_> {
         if let Some(wrong) = wrong {
             return self.report_at(directive, word.at, word.len, Finding::error(wrong));
         }
-        let logs = &mut self.settings.logs;
+        let said = self.settings.logs.errors.of_server(context.server);
         match kind.map(|kind| kind.text.to_ascii_lowercase()).as_deref() {
-            _ if context.server != 0 => {}
-            None => logs.error_format = format,
-            Some(b"request") => logs.error_request_formats.push(format),
-            Some(_) => {
-                let finding = Finding::note("no lines are written once for a connection");
-                self.report(directive, finding);
-            }
+            None => said.format = Some(format),
+            Some(b"request") => said.request_formats.push(format),
+            Some(_) => said.connection_formats.push(format),
         }
     }
 

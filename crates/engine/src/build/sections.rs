@@ -89,6 +89,10 @@ impl Builder<'_> {
         };
         let mut section = Context { scope, server: context.server, directory, dir: &mut dir };
         inner(self, &mut section);
+        if let Some(tls) = dir.tls.take() {
+            dir.config.proxy.tls = Some(self.tls_sections.len());
+            self.section_tls(&matcher, context.server, *tls);
+        }
         let config = self.finish_dir(dir);
         let depth = match &matcher {
             SectionMatcher::Path(path) | SectionMatcher::Wildcard(path)
@@ -138,6 +142,7 @@ impl Builder<'_> {
             rewrite_dir,
             files,
             url_path: _,
+            tls: _,
             url_pattern: _,
         } = dir;
         if let Some(place) = rewrite.orphan().map(|condition| condition.place) {

@@ -11,16 +11,19 @@ mod command;
 mod draft;
 mod files;
 mod finish;
+mod section;
 mod suites;
 
 use draft::{Suites, add, placed, placed_name};
 
 use super::report::{Finding, show};
 use super::{Builder, Context, Directive};
+use crate::program::Scope;
 use crate::tls::{TlsRevocation, TlsVerify, TlsVersions};
 
 pub(super) use draft::TlsDraft;
 pub(super) use finish::SniPolicy;
+pub(super) use section::TlsSection;
 
 /// The directives that are done here, in lower case.
 const NAMES: &[&[u8]] = &[
@@ -109,6 +112,9 @@ impl Builder<'_> {
             }
             _ => {}
         }
+        if context.scope == Scope::Proxy && backend::is_directive(lower) {
+            return self.section_tls_directive(lower, directive, context);
+        }
         if !self.server_only(directive, context) {
             return;
         }
@@ -158,9 +164,10 @@ impl Builder<'_> {
                 }
             }
             b"sslcarevocationcheck" => {
-                let revocation = self.ssl_revocation(directive);
-                let draft = &mut self.servers[server].tls;
-                draft.revocation = revocation.or(draft.revocation);
+                if let Some(revocation) = self.ssl_revocation(directive) {
+                    let revocation = placed_name(directive, revocation);
+                    self.servers[server].tls.revocation = Some(revocation);
+                }
             }
             b"sslprotocol" => {
                 let versions = self.ssl_versions(directive);

@@ -81,7 +81,7 @@ impl Run<'_> {
                     return End::Status(403);
                 }
                 let listing = config.listing.clone().unwrap_or_default();
-                self.list(hop, &listing, mime);
+                self.list(hop, &listing, &config.serving, mime);
                 End::Page
             }
             b"GET" | b"HEAD" | b"POST" => match hop.kind {

@@ -18,6 +18,7 @@ use super::{Hop, Run};
 use crate::build::{bytes_to_path, path_to_bytes};
 use crate::outside::FileKind;
 use crate::program::{Column, ListFlags, Listed, Listing, Mime, find_attached};
+use crate::serving::ServingDir;
 use crate::wildcard;
 
 /// The most entries that a list has: it is made in memory, for each request.
@@ -43,13 +44,19 @@ pub(super) struct Wanted {
 
 impl Run<'_> {
     /// Writes the list of a directory into the answer.
-    pub(super) fn list(&mut self, hop: &mut Hop, listing: &Listing, mime: Option<&Mime>) {
+    pub(super) fn list(
+        &mut self,
+        hop: &mut Hop,
+        listing: &Listing,
+        serving: &ServingDir,
+        mime: Option<&Mime>,
+    ) {
         let wanted = Wanted::new(listing, hop.has_args.then_some(&hop.args));
         let mut directory = hop.filename.clone();
         if directory.last() != Some(&b'/') {
             directory.push(b'/');
         }
-        self.describe_list(hop, listing, &directory);
+        self.describe_list(hop, listing, serving, &directory);
         let mut title = Vec::new();
         write_escaped(&hop.uri, &mut title);
         while title.len() > 1 && title.ends_with(b"/") {
@@ -77,8 +84,14 @@ impl Run<'_> {
         self.work.answer.extend_from_slice(&made);
     }
 
-    /// Type, charset and, if asked, the time of the last change.
-    fn describe_list(&mut self, hop: &mut Hop, listing: &Listing, directory: &[u8]) {
+    /// Type, charset and, if asked, the validators. As in httpd, no condition is ever held against them.
+    fn describe_list(
+        &mut self,
+        hop: &mut Hop,
+        listing: &Listing,
+        serving: &ServingDir,
+        directory: &[u8],
+    ) {
         let media_type = listing.media_type.as_deref().unwrap_or(b"text/html");
         let charset = listing.charset.as_deref().unwrap_or(b"ISO-8859-1");
         hop.fields.set(b"Content-Type", &[media_type, b";charset=", charset].concat());
@@ -89,6 +102,11 @@ impl Run<'_> {
             let mut text = Vec::new();
             super::cookie::write_date(i64::try_from(seconds).unwrap_or(0), ' ', &mut text);
             hop.fields.set(b"Last-Modified", &text);
+            if let Some(parts) = serving.resolve().etag
+                && let Some(tag) = self.outside.directory_tag(bytes_to_path(directory), parts)
+            {
+                hop.fields.set(b"ETag", tag.as_bytes());
+            }
         }
     }
 

@@ -59,12 +59,18 @@ pub enum ErrorWhat {
     Place,
     /// `%l`: the level.
     Level,
+    /// `%E`: what the operating system says of it, with its number.
+    SystemError,
     /// `%L`: what the access log has as `%L` for the same request.
     RequestId,
+    /// `%{c}L`: what logs call the connection.
+    ConnectionId,
     /// `%m`: the module.
     Module,
-    /// `%P`, `%T`: the process, which has one number for all of its threads.
+    /// `%P`: the process.
     Process,
+    /// `%T`, `%{g}T`: the number that the system has given to the thread.
+    Thread,
     /// `%t`: the time.
     Time {
         /// `%{u}t`: with microseconds.
@@ -76,7 +82,7 @@ pub enum ErrorWhat {
     ServerName,
     /// `%V`: the name of the server by `UseCanonicalName`.
     RequestedName,
-    /// What there is none of: `%E`, `%k`, `%n`, `%{c}L`.
+    /// What there is none of: `%k`, `%n`.
     Nothing,
 }
 
@@ -208,14 +214,17 @@ fn what(letter: u8, argument: Option<&[u8]>) -> Result<ErrorWhat, ErrorFormatErr
         b'F' => ErrorWhat::Place,
         b'i' => ErrorWhat::RequestField(String::from_utf8_lossy(name()?).into()),
         b'l' => ErrorWhat::Level,
-        b'L' if argument.is_none() => ErrorWhat::RequestId,
+        b'L' if has(b'c') || has(b'C') => ErrorWhat::ConnectionId,
+        b'L' => ErrorWhat::RequestId,
         b'm' => ErrorWhat::Module,
         b'M' => ErrorWhat::Message,
-        b'P' | b'T' => ErrorWhat::Process,
+        b'P' => ErrorWhat::Process,
+        b'T' => ErrorWhat::Thread,
         b't' => ErrorWhat::Time { microseconds: has(b'u'), compact: has(b'c') },
         b'v' => ErrorWhat::ServerName,
         b'V' => ErrorWhat::RequestedName,
-        b'E' | b'k' | b'n' | b'L' => ErrorWhat::Nothing,
+        b'E' => ErrorWhat::SystemError,
+        b'k' | b'n' => ErrorWhat::Nothing,
         other => return Err(ErrorFormatError::Unknown(other as char)),
     })
 }

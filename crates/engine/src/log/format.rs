@@ -88,6 +88,8 @@ pub enum LogWhat {
     Json,
     /// `%L`: what the error log has as `%L` for this request, if it has anything.
     RequestId,
+    /// `%{c}L`: what the error log calls the connection, if it says anything about it.
+    ConnectionId,
     /// `%R`: the handler that answered.
     Handler,
     /// What there is none of: `%l`, `%u`, other notes, trailers. Written as `-`.
@@ -283,9 +285,10 @@ fn what(letter: u8, argument: Option<&[u8]>) -> Result<LogWhat, FormatError> {
         b'k' => LogWhat::Kept,
         b'm' => LogWhat::Method,
         b'n' if name()? == RULE_NOTE => LogWhat::Rule,
-        b'L' if argument.is_none() => LogWhat::RequestId,
+        b'L' if argument == Some(b"c") => LogWhat::ConnectionId,
+        b'L' => LogWhat::RequestId,
         b'R' => LogWhat::Handler,
-        b'l' | b'u' | b'L' | b'n' => LogWhat::Nothing,
+        b'l' | b'u' | b'n' => LogWhat::Nothing,
         b'o' => LogWhat::ResponseField(name()?.into()),
         b'p' => LogWhat::Port(match argument {
             None | Some(b"canonical") => LogPort::Canonical,

@@ -60,6 +60,8 @@ pub(crate) struct ProxyDir {
     pub(crate) error_override: Option<Option<Arc<[u16]>>>,
     /// `ProxyPassInterpolateEnv`
     pub(crate) interpolate: Option<bool>,
+    /// The number of the section whose `SSLProxy…` count.
+    pub(crate) tls: Option<usize>,
     /// `ProxyPassReverse`: URL-path here, URL there.
     pub(crate) reverse: Vec<Mapping>,
     /// `ProxyPassReverseCookieDomain`: there, here.
@@ -91,6 +93,7 @@ impl ProxyDir {
     pub(crate) fn merge(&mut self, over: &ProxyDir) {
         self.preserve_host = over.preserve_host.or(self.preserve_host);
         self.add_fields = over.add_fields.or(self.add_fields);
+        self.tls = over.tls.or(self.tls);
         if over.error_override.is_some() {
             self.error_override.clone_from(&over.error_override);
         }

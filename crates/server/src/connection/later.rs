@@ -148,7 +148,7 @@ impl<S: Transport, R: Respond> Connection<S, R> {
                     let keeps = reply.status() != 408 && !unasked && rest.is_discardable();
                     ending_of(
                         &worker,
-                        &answering.limits,
+                        answering.limits.of(self.server),
                         persistence,
                         reply.status(),
                         self.kept,
@@ -324,7 +324,7 @@ impl<S: Transport, R: Respond> Http1<'_, S, R> {
     }
 
     fn late(&self) -> ContentError {
-        let limits = &self.connection.worker.answering.borrow().limits;
+        let limits = self.connection.worker.limits(self.connection.server);
         let limit = limits.content_timeout.map_or(limits.timeout, |limit| limit.first);
         ContentError::Late { seconds: limit.as_secs() }
     }
@@ -360,7 +360,7 @@ impl<S: Transport, R: Respond> Client for Http1<'_, S, R> {
             if !self.reading && !matches!(self.rest, Rest::Raw) {
                 self.reading = true;
                 let (limit, timeout) = {
-                    let limits = &connection.worker.answering.borrow().limits;
+                    let limits = connection.worker.limits(connection.server);
                     (limits.content_timeout, limits.timeout)
                 };
                 // `Timeout` is for each piece, `RequestReadTimeout` for all of it.
@@ -418,9 +418,9 @@ impl<S: Transport, R: Respond> Client for Http1<'_, S, R> {
             && (!expects || matches!(left, Left::Nothing))
             && answer.status != 101;
         self.ending = {
-            let limits = &worker.answering.borrow().limits;
+            let limits = worker.limits(connection.server);
             let persistence = self.request.persistence;
-            ending_of(&worker, limits, persistence, answer.status, connection.kept, keeps)
+            ending_of(&worker, &limits, persistence, answer.status, connection.kept, keeps)
         };
         let output = &mut connection.output;
         let start = output.len();
@@ -498,7 +498,7 @@ impl<S: Transport, R: Respond> Client for Http1<'_, S, R> {
                     if !self.writing {
                         self.writing = true;
                         self.reading = false;
-                        let timeout = connection.worker.answering.borrow().limits.timeout;
+                        let timeout = connection.worker.limits(connection.server).timeout;
                         connection.slot.arm(connection.worker.clock.after(timeout));
                     }
                     ready!(connection.or_late(context));

@@ -9,7 +9,7 @@ use tokio::runtime::{Builder, LocalOptions};
 use tokio::task::{spawn_local, yield_now};
 
 use super::*;
-use crate::limits::Limits;
+use crate::limits::AllLimits;
 use crate::reply::Reply;
 use crate::worker::Shared;
 
@@ -244,11 +244,11 @@ fn paused_with<F: Future<Output = ()>>(settings: Settings, body: impl FnOnce(Cli
         .build_local(LocalOptions::default())
         .unwrap();
     runtime.block_on(async {
-        let worker = Worker::new(Limits::from(&settings), Redirect, Shared::alone());
+        let worker = Worker::new(AllLimits::from(&settings), Redirect, Shared::alone());
         spawn_local(Rc::clone(&worker).sweep());
         let (stream, server) = duplex(PIPE_BYTES);
         let address = ([127, 0, 0, 1], 80).into();
-        let peer = Peer { local: address, remote: address, tls: None };
+        let peer = Peer::new(address, address);
         let (presence, serving) = (worker.enter(), Rc::clone(&worker));
         spawn_local(async move {
             serve(server, peer, serving).await;

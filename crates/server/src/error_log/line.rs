@@ -1,17 +1,18 @@
 //! One line of the error log, as `ErrorLogFormat` has it.
 //!
-//! What a client has sent is escaped, as in access logs.
+//! What a client has sent is escaped, as in access logs; quotes within a message are not.
 //!
 //! Source: httpd 2.4.71 `server/log.c`, `do_errorlog_format`, `log_remote_address` and what follows.
 
-use std::io::Write;
+use std::cell::OnceCell;
+use std::io::{self, Write};
 use std::path::Path;
 
 use chrono::Local;
 use milepost_engine::{ErrorFormat, ErrorItem, ErrorWhat, Logged, Missing};
 use milepost_http::request::RequestHead;
 
-use crate::log::escape;
+use crate::log::{escape, escape_unquoted};
 use crate::respond::Peer;
 
 /// How bad it is: 0 is `emerg`, 7 `debug`, 8 to 15 `trace1` to `trace8`.
@@ -22,13 +23,18 @@ impl Severity {
     pub(crate) const ERROR: Severity = Severity(3);
     pub(crate) const WARN: Severity = Severity(4);
     pub(crate) const NOTICE: Severity = Severity(5);
-    pub(crate) const DEBUG: Severity = Severity(7);
+    const DEBUG: Severity = Severity(7);
     /// Of what is no message; it has no name.
     const NONE: Severity = Severity(u8::MAX);
 
     /// `trace1` to `trace8`
     pub(crate) fn trace(number: u8) -> Severity {
         Severity(Severity::DEBUG.0 + number)
+    }
+
+    /// 0 is `emerg`, 15 `trace8`.
+    pub(crate) fn number(self) -> u8 {
+        self.0
     }
 
     /// What syslog calls it, which has no traces.
@@ -52,18 +58,20 @@ pub(crate) struct Message<'m> {
     pub(crate) text: &'m [u8],
     /// File and line of the directive that it is about.
     pub(crate) place: Option<(&'m Path, u32)>,
+    /// The system's number of the error that is behind it.
+    pub(crate) error: Option<i32>,
 }
 
 impl<'m> Message<'m> {
     /// Of the server itself.
     pub(crate) fn of_server(text: &'m str) -> Message<'m> {
         let text = text.as_bytes();
-        Message { module: "core", severity: Severity::NOTICE, text, place: None }
+        Message { module: "core", severity: Severity::NOTICE, text, place: None, error: None }
     }
 
     /// No message, for lines about a request as such.
     pub(crate) fn none() -> Message<'m> {
-        Message { module: "", severity: Severity::NONE, text: b"", place: None }
+        Message { module: "", severity: Severity::NONE, text: b"", place: None, error: None }
     }
 }
 
@@ -73,14 +81,24 @@ pub(crate) struct About<'a> {
     pub(crate) peer: &'a Peer,
     pub(crate) logged: Logged<'a>,
     pub(crate) head: &'a RequestHead<'a>,
-    pub(crate) id: &'a str,
+    /// What logs call it.
+    pub(crate) id: &'a OnceCell<Box<str>>,
+}
+
+/// What a line is about; the items of the others have no value in it.
+#[derive(Clone, Copy)]
+pub(crate) enum Subject<'a> {
+    Server,
+    /// The connection of this request.
+    Connection(About<'a>),
+    Request(About<'a>),
 }
 
 /// Appends the line of a message; nothing, if an item is missing that the format wants.
 pub(crate) fn write_line(
     format: &ErrorFormat,
     message: &Message<'_>,
-    about: Option<About<'_>>,
+    subject: Subject<'_>,
     out: &mut Vec<u8>,
 ) {
     let start = out.len();
@@ -99,7 +117,7 @@ pub(crate) fn write_line(
         let before = out.len();
         let is_wanted = item.level_min <= message.severity.0;
         if is_wanted {
-            write_item(item, message, about, out);
+            write_item(item, message, subject, out);
         }
         if out.len() > before || matches!(&item.what, ErrorWhat::Text(_) | ErrorWhat::Message) {
             continue;
@@ -116,20 +134,25 @@ pub(crate) fn write_line(
     out.push(b'\n');
 }
 
-fn write_item(
-    item: &ErrorItem,
-    message: &Message<'_>,
-    about: Option<About<'_>>,
-    out: &mut Vec<u8>,
-) {
+fn write_item(item: &ErrorItem, message: &Message<'_>, subject: Subject<'_>, out: &mut Vec<u8>) {
     // Writing to memory does not fail.
     match &item.what {
         ErrorWhat::Text(text) => out.extend_from_slice(text),
-        ErrorWhat::Message => escape(out, message.text),
+        ErrorWhat::Message => escape_unquoted(out, message.text),
         ErrorWhat::Level => out.extend_from_slice(message.severity.name().as_bytes()),
         ErrorWhat::Module => out.extend_from_slice(message.module.as_bytes()),
         ErrorWhat::Process => {
             let _ = write!(out, "{}", std::process::id());
+        }
+        ErrorWhat::Thread => {
+            let _ = write!(out, "{}", rustix::thread::gettid().as_raw_nonzero());
+        }
+        ErrorWhat::SystemError => {
+            if let Some(number) = message.error {
+                let text = io::Error::from_raw_os_error(number).to_string();
+                let text = text.split(" (os error").next().unwrap_or_default();
+                let _ = write!(out, "({number}){text}");
+            }
         }
         ErrorWhat::Time { microseconds, compact } => {
             let format = match (compact, microseconds) {
@@ -146,15 +169,15 @@ fn write_item(
             }
         }
         ErrorWhat::Nothing => {}
-        of_request => {
-            if let Some(about) = about {
-                write_of_request(of_request, about, out);
-            }
-        }
+        other => match subject {
+            Subject::Server => {}
+            Subject::Connection(about) => write_of_connection(other, about, out),
+            Subject::Request(about) => write_of_request(other, about, out),
+        },
     }
 }
 
-fn write_of_request(what: &ErrorWhat, about: About<'_>, out: &mut Vec<u8>) {
+fn write_of_connection(what: &ErrorWhat, about: About<'_>, out: &mut Vec<u8>) {
     let value = match what {
         ErrorWhat::RemoteAddress => {
             let _ = write!(out, "{}", about.peer.remote);
@@ -164,12 +187,20 @@ fn write_of_request(what: &ErrorWhat, about: About<'_>, out: &mut Vec<u8>) {
             let _ = write!(out, "{}", about.peer.local);
             None
         }
-        ErrorWhat::RequestId => Some(about.id.as_bytes()),
+        ErrorWhat::ConnectionId => about.peer.name.get().map(|name| name.as_bytes()),
+        ErrorWhat::ServerName => about.logged.server_name(),
+        _ => None,
+    };
+    escape(out, value.unwrap_or_default());
+}
+
+fn write_of_request(what: &ErrorWhat, about: About<'_>, out: &mut Vec<u8>) {
+    let value = match what {
+        ErrorWhat::RequestId => about.id.get().map(|id| id.as_bytes()),
         ErrorWhat::Variable(name) => about.logged.variable(name),
         ErrorWhat::RequestField(name) => about.head.fields.all(name).next(),
-        ErrorWhat::ServerName => about.logged.server_name(),
         ErrorWhat::RequestedName => about.logged.requested_name(),
-        _ => None,
+        other => return write_of_connection(other, about, out),
     };
     escape(out, value.unwrap_or_default());
 }

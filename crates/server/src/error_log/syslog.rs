@@ -5,7 +5,7 @@
 //!
 //! Source: RFC 3164 sections 4.1.1 and 4.1.2; glibc `misc/syslog.c`.
 
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 
@@ -21,7 +21,7 @@ const LINE_BYTES_MAX: usize = 8192;
 
 /// A way to the system's log.
 #[derive(Debug)]
-pub(super) struct Syslog {
+pub(crate) struct Syslog {
     socket: UnixDatagram,
     path: PathBuf,
     facility: u8,
@@ -31,18 +31,26 @@ pub(super) struct Syslog {
 impl Syslog {
     /// # Errors
     /// When no socket can be made. That nobody listens shows when a line is sent.
-    pub(super) fn new(settings: &milepost_engine::Syslog) -> io::Result<Syslog> {
+    pub(crate) fn new(settings: &milepost_engine::Syslog) -> io::Result<Syslog> {
         let socket = UnixDatagram::unbound()?;
         socket.set_nonblocking(true)?;
         let milepost_engine::Syslog { facility, tag } = settings.clone();
         Ok(Syslog { socket, path: SOCKET.into(), facility, tag })
     }
 
+    /// Sends lines; what is not taken goes to stderr, and is not lost.
+    pub(crate) fn send_or_say(&self, lines: &[u8], severity: Severity) {
+        if self.send(lines, severity).is_err() {
+            // Nobody is left to hear that it fails.
+            let _ = io::stderr().write_all(lines);
+        }
+    }
+
     /// Sends lines, each by itself.
     ///
     /// # Errors
     /// When one cannot be sent: nobody listens, or too much waits to be read.
-    pub(super) fn send(&self, lines: &[u8], severity: Severity) -> io::Result<()> {
+    fn send(&self, lines: &[u8], severity: Severity) -> io::Result<()> {
         let priority = u16::from(self.facility) * 8 + u16::from(severity.in_syslog());
         let (tag, process) = (&self.tag, std::process::id());
         let time = Local::now().format("%b %e %H:%M:%S");

@@ -37,7 +37,7 @@ impl Version {
         digest: Option<&str>,
     ) -> Version {
         let changed = modified(metadata);
-        let is_settled = now.duration_since(changed).is_ok_and(|age| age >= SETTLED);
+        let is_settled = is_settled(changed, now);
         let etag = parts.map(|parts| etag(metadata, parts, digest, is_settled)).unwrap_or_default();
         let modified = whole_seconds(changed.min(now));
         let mut fields = format!("Last-Modified: {}\r\n", HttpDate::from(modified));
@@ -52,6 +52,16 @@ impl Version {
             fields: fields.into_bytes().into(),
         }
     }
+}
+
+/// The entity tag of a file or directory as it is now, without a digest.
+pub(crate) fn etag_of(metadata: &Metadata, parts: EtagParts) -> String {
+    let is_settled = is_settled(modified(metadata), SystemTime::now());
+    etag(metadata, parts, None, is_settled)
+}
+
+fn is_settled(changed: SystemTime, now: SystemTime) -> bool {
+    now.duration_since(changed).is_ok_and(|age| age >= SETTLED)
 }
 
 /// Puts an entity tag together. A digest needs nothing beside it, and is never weak.

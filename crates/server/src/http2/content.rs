@@ -32,7 +32,7 @@ pub(super) async fn send<R: Respond>(
     let slot = worker.deadlines.slot();
     while let Some(wanted) = source.wanted() {
         stream.reserve_capacity(wanted);
-        let timeout = worker.answering.borrow().limits.timeout;
+        let timeout = worker.limits(moved.server).timeout;
         slot.arm(worker.clock.after(timeout));
         let capacity = poll_fn(|context| stream.poll_capacity(context));
         let granted = match before(&slot, &worker.clock, capacity).await {
@@ -101,7 +101,7 @@ pub(super) async fn discard<R: Respond>(
     let slot = worker.deadlines.slot();
     let mut taken = 0;
     while taken <= CONTENT_DISCARDED_BYTES_MAX {
-        let timeout = worker.answering.borrow().limits.timeout;
+        let timeout = worker.limits(moved.server).timeout;
         slot.arm(worker.clock.after(timeout));
         let data = poll_fn(|context| stream.poll_data(context));
         let Some(Some(Ok(bytes))) = before(&slot, &worker.clock, data).await else { return };

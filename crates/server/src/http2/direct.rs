@@ -29,7 +29,7 @@ where
     R: Respond + 'static,
 {
     let slot = worker.deadlines.slot();
-    let limit = worker.answering.borrow().limits.first();
+    let limit = worker.limits(worker.server_at(&peer)).first();
     slot.arm(worker.clock.after(limit));
     let mut first = [0; PREFACE.len()];
     let mut length = 0;

@@ -206,7 +206,7 @@ impl<R: Respond> Http2<'_, R> {
     /// Ready when the client has sent too little for too long: `Timeout` is for each piece, and
     /// `RequestReadTimeout` for all of the content.
     fn poll_late(&mut self, context: &Context<'_>) -> Poll<ContentError> {
-        let (clock, limits) = (&self.worker.clock, &self.worker.answering.borrow().limits);
+        let (clock, limits) = (&self.worker.clock, self.worker.limits(self.moved.server));
         let piece = self.reading.poll(clock, limits.timeout, context);
         let whole = limits.content_timeout.map_or(Poll::Pending, |limit| {
             self.reading_all.poll(clock, limit.after(self.taken), context)
@@ -220,7 +220,7 @@ impl<R: Respond> Http2<'_, R> {
 
     /// Ready when the client has taken nothing for too long.
     fn poll_stuck(&mut self, context: &Context<'_>) -> Poll<()> {
-        let timeout = self.worker.answering.borrow().limits.timeout;
+        let timeout = self.worker.limits(self.moved.server).timeout;
         self.writing.poll(&self.worker.clock, timeout, context)
     }
 

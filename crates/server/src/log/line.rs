@@ -25,6 +25,7 @@ pub(crate) struct Lines {
     pub(super) logs: Arc<Logs>,
     wants_rule: bool,
     has_expressions: bool,
+    traces_rewriting: bool,
     pub(super) buffer: Vec<u8>,
     pub(super) stamps: Stamps,
 }
@@ -38,7 +39,9 @@ impl Lines {
     pub(crate) fn new(logs: Arc<Logs>) -> Lines {
         let wants_rule = logs.wants_rule();
         let has_expressions = logs.has_expressions();
-        Lines { logs, wants_rule, has_expressions, buffer: Vec::new(), stamps: Stamps::default() }
+        let traces_rewriting = logs.errors.settings.traces_rewriting();
+        let (buffer, stamps) = (Vec::new(), Stamps::default());
+        Lines { logs, wants_rule, has_expressions, traces_rewriting, buffer, stamps }
     }
 
     /// Whether any log asks an expression what it is to have.
@@ -48,7 +51,7 @@ impl Lines {
 
     /// Whether the error log is to have what mod_rewrite does.
     pub(crate) fn traces_rewriting(&self) -> bool {
-        self.logs.rewriting().is_some()
+        self.traces_rewriting
     }
 
     /// Whether a log shows the directive that answered.
@@ -206,6 +209,7 @@ impl<'w> Writer<'w> {
                 self.name(name);
             }
             LogWhat::RequestId => self.text(*id),
+            LogWhat::ConnectionId => self.text(peer.name.get().map(|name| &**name)),
             LogWhat::Handler => self.client(logged.and_then(|logged| logged.handler())),
             LogWhat::Tls(name) => match &peer.tls {
                 Some(tls) => {
@@ -324,6 +328,16 @@ pub(super) fn response_field<'h>(head: &'h [u8], name: &[u8]) -> Option<&'h [u8]
     })
 }
 
+/// Appends bytes so that they stay on one line; they may have quotes.
+pub(crate) fn escape_unquoted(out: &mut Vec<u8>, value: &[u8]) {
+    for (number, part) in value.split(|&byte| byte == b'"').enumerate() {
+        if number > 0 {
+            out.push(b'"');
+        }
+        escape(out, part);
+    }
+}
+
 /// Appends bytes so that they stay on one line and within their quotes.
 pub(crate) fn escape(out: &mut Vec<u8>, value: &[u8]) {
     for &byte in value {
@@ -351,6 +365,9 @@ mod tests {
         let mut out = Vec::new();
         escape(&mut out, b"a\"b\\c\nd\x1b[0m\xff ");
         assert_eq!(out, b"a\\\"b\\\\c\\nd\\x1b[0m\\xff ");
+        out.clear();
+        escape_unquoted(&mut out, b"\"a\\\"\n");
+        assert_eq!(out, b"\"a\\\\\"\\n");
     }
 
     #[test]

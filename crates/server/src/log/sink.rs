@@ -11,7 +11,6 @@ use std::time::Duration;
 
 use milepost_engine::LogTarget;
 
-use crate::error_log::{Severity, write_lines};
 use crate::limits::LOG_WAITING_BYTES_MAX;
 
 /// Tells the writer that there is something to write. Rung once for all lines of one pause.
@@ -101,6 +100,7 @@ impl Sink {
 #[derive(Debug)]
 pub(super) enum Destination {
     File(File),
+    /// stderr, whatever stands in its place.
     Errors,
     /// Shared with the logs of the next configuration, if they keep it.
     Program(Arc<Mutex<Program>>),
@@ -134,6 +134,7 @@ impl Destination {
             LogTarget::File(path) => {
                 File::options().append(true).create(true).open(path).map(Destination::File)
             }
+            // Lines for the system's log are sent and not collected.
             LogTarget::Errors | LogTarget::Syslog(_) => Ok(Destination::Errors),
             LogTarget::Program(command) => {
                 Program::start(command).map(Mutex::new).map(Arc::new).map(Destination::Program)
@@ -157,8 +158,7 @@ impl Destination {
         }
         match self {
             Destination::File(file) => file.write_all(lines),
-            // Nothing else is written this way but traces.
-            Destination::Errors => write_lines(lines, Severity::DEBUG),
+            Destination::Errors => io::stderr().write_all(lines),
             Destination::Program(program) => {
                 let program = &mut *lock(program);
                 match (program.write(lines), target) {

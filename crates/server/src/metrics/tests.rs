@@ -24,7 +24,7 @@ fn ask(responder: &mut SiteResponder, path: &str) {
     let mut lines = Vec::new();
     let head = parse(text.as_bytes(), &HeadLimits::default(), &mut lines).unwrap().unwrap();
     let address = ([127, 0, 0, 1], 80).into();
-    let peer = Peer { local: address, remote: address, tls: None };
+    let peer = Peer::new(address, address);
     responder.respond(&head, &peer, &mut Reply::default());
 }
 

@@ -75,6 +75,17 @@ impl Fault {
         }
     }
 
+    /// The number that the system has for what is behind it.
+    pub(crate) fn system_error(&self) -> Option<i32> {
+        match self {
+            Fault::Pool(error) => error.system_error(),
+            Fault::Broken(error) | Fault::Held(error) | Fault::ClientGone(error) => {
+                error.raw_os_error()
+            }
+            _ => None,
+        }
+    }
+
     /// Whether the connection had been closed before the request could have been read: then another one
     /// may do.
     pub(super) fn is_stale(&self) -> bool {

@@ -87,6 +87,18 @@ pub(crate) enum PoolError {
     NoTls { address: String, reason: &'static str },
 }
 
+impl PoolError {
+    /// The number that the system has for what is behind it.
+    pub(super) fn system_error(&self) -> Option<i32> {
+        match self {
+            PoolError::Connect { error, .. }
+            | PoolError::Name { error, .. }
+            | PoolError::Tls { error, .. } => error.raw_os_error(),
+            _ => None,
+        }
+    }
+}
+
 impl Pool {
     /// For a backend of the configuration.
     pub(crate) fn new(backend: &Backend) -> Rc<Pool> {

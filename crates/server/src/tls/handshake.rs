@@ -30,7 +30,7 @@ pub(crate) async fn serve<R: Respond + 'static>(
     tls: Arc<Tls>,
 ) {
     let slot = worker.deadlines.slot();
-    let limit = worker.answering.borrow().limits.handshake();
+    let limit = worker.limits(worker.server_at(&peer)).handshake();
     slot.arm(worker.clock.after(limit));
     let first = before(&slot, &worker.clock, first_byte(&stream)).await;
     match first {

@@ -132,6 +132,33 @@ fn pages_are_those_of_httpd() {
     });
 }
 
+#[test]
+fn tracked_lists_have_the_validators_of_their_directories() {
+    let text = "<Directory @ROOT@/htdocs>\nOptions +Indexes\nIndexOptions TrackModified\n\
+        ExpiresActive Off\n</Directory>\n<Location /all>\nFileETag All\n</Location>\n\
+        <Location /none>\nFileETag None\n</Location>\n<Location /size>\nFileETag Size\n</Location>\n\
+        <Location /off>\nIndexOptions -TrackModified\n</Location>\n";
+    let names = ["plain", "all", "none", "size", "off"];
+    let servers = Beside::start(&["autoindex", "expires"], text, |root| {
+        for name in names {
+            let directory = root.join(format!("htdocs/{name}"));
+            std::fs::create_dir(&directory).unwrap();
+            let changed = SystemTime::UNIX_EPOCH + Duration::from_micros(1_583_298_367_250_000);
+            std::fs::File::open(directory).unwrap().set_modified(changed).unwrap();
+        }
+    });
+    let conditions =
+        ["", "\nIf-None-Match: *", "\nIf-Modified-Since: Wed, 01 May 2030 12:00:00 GMT"];
+    let requests: Vec<String> = names
+        .iter()
+        .flat_map(|name| conditions.map(|condition| format!("GET /{name}/ HTTP/1.1{condition}")))
+        .collect();
+    servers.compare(&requests, |head, _| {
+        let status = head.get(9..12).unwrap_or("none");
+        format!("{status}{}", fields(head, &["Last-Modified", "ETag"]))
+    });
+}
+
 /// The content of chunks.
 fn unchunked(mut text: &str) -> String {
     let mut content = String::new();

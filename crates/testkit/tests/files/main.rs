@@ -1,5 +1,6 @@
 //! Files are answered as httpd answers them: real httpd and milepost side by side, field by field.
 
+mod connections;
 mod content;
 mod expiry;
 mod links;

@@ -35,7 +35,7 @@ const CERTIFICATES: [(&str, &str, &[&str]); 9] = [
 ];
 
 /// The directives of each virtual host.
-const SETTINGS: [(&str, &str); 23] = [
+const SETTINGS: [(&str, &str); 31] = [
     ("off", ""),
     ("on", "SSLProxyEngine on"),
     ("require", "SSLProxyEngine on\nSSLProxyVerify require\n@CA@"),
@@ -62,7 +62,29 @@ const SETTINGS: [(&str, &str); 23] = [
     ),
     ("suites", "SSLProxyEngine on\nSSLProxyProtocol TLSv1.2\nSSLProxyCipherSuite ECDHE+CHACHA20"),
     ("suites-13", "SSLProxyEngine on\nSSLProxyCipherSuite TLSv1.3 TLS_CHACHA20_POLY1305_SHA256"),
+    ("section", "SSLProxyEngine on\n<Proxy @URL@ retry=0>\n@FAILS@\n</Proxy>"),
+    ("section-engine", "<Proxy @URL@ retry=0>\nSSLProxyEngine on\n</Proxy>"),
+    (
+        "section-later",
+        "SSLProxyEngine on\nProxyPass /more/ @URL@/ retry=0\n<Proxy @URL@>\n@FAILS@\n</Proxy>",
+    ),
+    ("section-path", "SSLProxyEngine on\n<Proxy @URL@/sub retry=0>\n@FAILS@\n</Proxy>"),
+    ("section-wild", "SSLProxyEngine on\n<Proxy *>\n@FAILS@\n</Proxy>"),
+    ("section-match", "SSLProxyEngine on\n<ProxyMatch localhost>\n@FAILS@\n</ProxyMatch>"),
+    (
+        "section-merged",
+        "SSLProxyEngine on\nSSLProxyProtocol -all +TLSv1.2\n@FAILS@\n\
+         <Proxy @URL@ retry=0>\nSSLProxyVerify none\n</Proxy>",
+    ),
+    (
+        "section-balancer",
+        "SSLProxyEngine on\n<Proxy balancer://b>\nBalancerMember @URL@ retry=0\n@FAILS@\n</Proxy>\n\
+         ProxyPass /common/localhost balancer://b",
+    ),
 ];
+
+/// What no backend passes.
+const FAILS: &str = "SSLProxyVerify require\n@STRANGER@";
 
 /// The number of the certificate `alternative-upper`, which its authority has taken back.
 const REVOKED: u64 = 4711;
@@ -76,8 +98,12 @@ fn backends_over_tls_are_accepted_alike() {
     revoke(root, &authority, "list");
     let mut passes = String::new();
     let mut targets = Vec::new();
+    let mut url = String::new();
     for (name, common, alternatives) in CERTIFICATES {
         let port = backend(config(root, &authority, name, common, alternatives)).port();
+        if name == "alternative" {
+            url = format!("https://localhost:{port}");
+        }
         for host in ["localhost", "127.0.0.1"] {
             writeln!(passes, "ProxyPass /{name}/{host} https://{host}:{port}/ retry=0").unwrap();
             targets.push(format!("/{name}/{host}"));
@@ -98,6 +124,8 @@ fn backends_over_tls_are_accepted_alike() {
         .unwrap();
     }
     let configuration = configuration
+        .replace("@FAILS@", FAILS)
+        .replace("@URL@", &url)
         .replace("@CA@", "SSLProxyCACertificateFile @ROOT@/ca.pem")
         .replace("@STRANGER@", "SSLProxyCACertificateFile @ROOT@/stranger.pem")
         .replace("@LIST@", "SSLProxyCARevocationFile @ROOT@/list.pem")
@@ -128,6 +156,11 @@ fn backends_over_tls_are_accepted_alike() {
         ("leaf", "/alternative/localhost", " asked for "),
         ("no-list", "/alternative/localhost", "500"),
         ("suites", "/alternative/localhost", "CHACHA20"),
+        ("section", "/alternative/localhost", "500"),
+        ("section-engine", "/alternative/localhost", " asked for "),
+        ("section-later", "/alternative/localhost", "500"),
+        ("section-merged", "/alternative/localhost", " with Some(TLSv1_2) and "),
+        ("section-balancer", "/common/localhost", "500"),
         ("shown", "/alternative/localhost", ", shown 1 certificates;200 asked for "),
     ] {
         let found = ask(both.milepost, name, target);

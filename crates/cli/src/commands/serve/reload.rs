@@ -137,7 +137,7 @@ impl Reloading {
 /// Opens what `ErrorLog` names.
 pub(super) fn open_error_log(site: &Site) -> anyhow::Result<Option<ErrorLog>> {
     let settings = &site.settings().logs;
-    ErrorLog::open(settings).with_context(|| match &settings.error {
+    ErrorLog::open(settings).with_context(|| match settings.error_log(0).target {
         Some(LogTarget::File(path)) => format!("cannot write the error log {}", path.display()),
         _ => "cannot write the error log".to_owned(),
     })

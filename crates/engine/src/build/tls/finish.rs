@@ -38,10 +38,12 @@ impl Builder<'_> {
         let mut examined: Vec<TlsServer> = Vec::new();
         let mut servers = Vec::with_capacity(drafts.len());
         let mut backends: Vec<Option<TlsBackend>> = Vec::with_capacity(drafts.len());
-        let mut backends_examined = Vec::new();
+        let mut drafts_to_backends = Vec::with_capacity(drafts.len());
+        let mut examined_backends = Vec::new();
         for (number, own) in drafts.iter().enumerate() {
             let merged = if number == 0 { own.clone() } else { own.over(&drafts[0]) };
-            backends.push(self.finish_backend_tls(&merged.backend, &mut backends_examined));
+            backends.push(self.finish_backend_tls(&merged.backend, &mut examined_backends));
+            drafts_to_backends.push(merged.backend.clone());
             self.servers[number].server.strict_sni = merged.strict == Some(true);
             let Some(engine) = merged.engine.clone().filter(|engine| engine.value) else {
                 servers.push(None);
@@ -72,6 +74,8 @@ impl Builder<'_> {
             servers.push(Some(server));
         }
         self.settings.tls.servers = servers;
+        self.settings.tls.sections =
+            self.finish_section_tls(&drafts_to_backends, &mut examined_backends);
         self.settings.tls.backends = backends;
     }
 
@@ -100,6 +104,16 @@ impl Builder<'_> {
             .hint("name those that are trusted with `SSLCACertificateFile`");
             self.report_place(engine.place, engine.len, finding);
         }
+        if let Some(check) = &draft.revocation
+            && check.value != TlsRevocation::None
+            && draft.revoked.is_none()
+            && !draft.has_bad_file
+        {
+            let finding = Finding::error("there are no lists to look clients up in")
+                .hint("name them with `SSLCARevocationFile`");
+            self.report_place(check.place, check.len, finding);
+            return None;
+        }
         let versions = draft.versions.unwrap_or(TlsVersions { v12: true, v13: true });
         Some(TlsServer {
             certificates: certificates.collect(),
@@ -118,7 +132,10 @@ impl Builder<'_> {
                     .as_ref()
                     .map(|files| files.value.clone())
                     .unwrap_or_default(),
-                revocation: draft.revocation.unwrap_or(TlsRevocation::None),
+                revocation: draft
+                    .revocation
+                    .as_ref()
+                    .map_or(TlsRevocation::None, |said| said.value),
             },
             tickets: draft.tickets.unwrap_or(true),
             ticket_key: draft.ticket_key.as_ref().map(|file| file.value.clone()),
