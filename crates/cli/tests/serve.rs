@@ -321,7 +321,7 @@ fn the_error_log_has_what_mod_rewrite_does_and_json_is_a_format() {
         [
             "trace2 init rewrite engine with requested uri /a/b",
             "trace3 applying pattern '^/a/(.*)$' to uri '/a/b' (CONF:7)",
-            "trace4 RewriteCond: input='Old \\\\\\\"x' pattern='old (.*)' => matched (CONF:6)",
+            "trace4 RewriteCond: input='Old \\\\\"x' pattern='old (.*)' => matched (CONF:6)",
             "trace2 rewrite '/a/b' -> 'http://b.example/b' (CONF:7)",
             "trace1 redirect to http://b.example/b?c [REDIRECT/301] (CONF:7)",
             "trace2 init rewrite engine with requested uri /a/b",

@@ -304,8 +304,7 @@ pub(crate) fn decide<'s>(
     work.cookies.clear();
     work.seen.start();
     work.seen.stop();
-    let line_bytes_max = program.settings.request_line_bytes_max;
-    let parsed = target::parse(request, line_bytes_max, host);
+    let parsed = target::parse(request, line_bytes_max(program, request), host);
     let (path, is_bare, args, host_port, authority) = match parsed {
         Ok(target::Target::Path { path, is_bare, args, port, authority }) => {
             (path, is_bare, args, port, authority)
@@ -362,6 +361,17 @@ pub(crate) fn decide<'s>(
     decision(program, number, &mut scratch.work, &scratch.hop, answer, rule)
 }
 
+/// How long the line of a request may be: the server says so that its connection is for, since the line is read
+/// before the host is known.
+fn line_bytes_max(program: &Program, request: &Request<'_>) -> usize {
+    let settings = &program.settings;
+    if settings.own_connections.is_empty() {
+        return settings.request_line_bytes_max;
+    }
+    let name = request.tls.and_then(|tls| tls.name).unwrap_or_default().to_ascii_lowercase();
+    settings.request_line_bytes_max_of(select(program, request.local, name.as_bytes(), b""))
+}
+
 /// Goes on with the decision that `scratch` holds.
 fn go_on<'s>(
     program: &'s Program,
@@ -376,7 +386,7 @@ fn go_on<'s>(
     work.seen.start();
     work.seen.stop();
     let mut spare = target::Host::default();
-    let parsed = target::parse(request, program.settings.request_line_bytes_max, &mut spare);
+    let parsed = target::parse(request, line_bytes_max(program, request), &mut spare);
     let (host_port, authority) = match parsed {
         Ok(target::Target::Path { port, authority, .. }) => (port, authority),
         _ => (None, None),
@@ -526,7 +536,7 @@ impl<'r> Run<'r> {
     fn new_subrequest(&self, hop: &Hop) -> Hop {
         let mut sub = Hop { subrequest: true, as_get: true, status: 200, ..Hop::default() };
         sub.env.copy_from(&hop.env);
-        self.write_script_env(hop, &mut sub.env);
+        self.write_script_env(hop, &mut sub.env, &mut Vec::new());
         sub.checked = Some(hop.config.clone());
         sub.walked.clone_from(&hop.walked);
         sub

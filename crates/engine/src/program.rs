@@ -44,7 +44,7 @@ pub(crate) use listing::{
     find as find_attached,
 };
 pub(crate) use map::{InternalMap, Map, QueryMap};
-pub(crate) use mime::{Attribute as ExtensionAttribute, Extension, Mime, Script};
+pub(crate) use mime::{Attribute as ExtensionAttribute, Extension, Mime, Priority, Script};
 pub(crate) use part::Part;
 pub(crate) use proxy::{
     Mapping, PassList, PassStyle, ProxyDir, ProxyServer, SectionPass, SectionPassMatcher,

@@ -100,6 +100,13 @@ impl Settings {
         self.own_connections.get(&server).and_then(|own| own.timeout).unwrap_or(self.timeout)
     }
 
+    /// `LimitRequestLine` of a server.
+    #[must_use]
+    pub fn request_line_bytes_max_of(&self, server: usize) -> usize {
+        let own = self.own_connections.get(&server).and_then(|own| own.request_line_bytes_max);
+        own.unwrap_or(self.request_line_bytes_max)
+    }
+
     /// How many connections may be open at once: as many as httpd's event MPM takes with the same
     /// `MaxRequestWorkers`. `None`: as many as the process has descriptors for.
     ///

@@ -1,4 +1,4 @@
-//! A decision that ends in a redirect allocates nothing once its scratch is warm.
+//! A decision that ends in a redirect allocates nothing once its scratch is warm, nor one that no rule answers.
 
 #[allow(dead_code, reason = "the other tests use more of it")]
 mod support;
@@ -15,7 +15,7 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 /// One test, so that no other thread allocates meanwhile.
 #[test]
-fn redirects_allocate_nothing() {
+fn decisions_allocate_nothing() {
     let files = Table::with(&[("/map.txt", "key http://t/value\n"), ("/www/x", "")]);
     for (directives, target, location) in [
         ("Redirect 301 /a http://t/a", "/a/b%20c?q", "http://t/a/b%20c?q"),
@@ -56,8 +56,12 @@ fn redirects_allocate_nothing() {
                 "{directives}: {outcome:?}"
             );
         }
-        let region = Region::new(ALLOCATOR);
-        ask.decide(&site, &files, &mut scratch);
-        assert_eq!(region.change().allocations, 0, "{directives}");
+        let miss = Ask { host: "www.test", target: "/none" };
+        miss.decide(&site, &files, &mut scratch);
+        for ask in [ask, miss] {
+            let region = Region::new(ALLOCATOR);
+            ask.decide(&site, &files, &mut scratch);
+            assert_eq!(region.change().allocations, 0, "{directives} {}", ask.target);
+        }
     }
 }

@@ -1,14 +1,15 @@
 //! `SetHandler`, `AddHandler` and the other directives about extensions; `ForceType`, `AddDefaultCharset`,
-//! `DefaultLanguage`; `Action`, `LanguagePriority`, `MultiviewsMatch`, `TypesConfig`.
+//! `DefaultLanguage`; `Action`, `LanguagePriority`, `ForceLanguagePriority`, `MultiviewsMatch`, `TypesConfig`.
 //!
 //! Source: httpd 2.4.71 `modules/http/mod_mime.c`, `add_extension_info`, `remove_extension_info`,
-//! `multiviews_match`; `server/core.c`, `set_sethandler`, `set_add_default_charset`; `modules/mappers/mod_actions.c`, `add_action`.
+//! `multiviews_match`; `server/core.c`, `set_sethandler`, `set_add_default_charset`; `modules/mappers/mod_actions.c`,
+//! `add_action`; `modules/mappers/mod_negotiation.c`, `set_language_priority`, `set_force_priority`.
 
 use std::sync::Arc;
 
 use super::report::{Finding, show};
 use super::{Builder, Context, Directive};
-use crate::program::{ExtensionAttribute, Mime, Script};
+use crate::program::{ExtensionAttribute, Mime, Priority, Script};
 
 /// Directives about extensions: what is said, and whether it is taken back.
 const EXTENSIONS: &[(&[u8], ExtensionAttribute, bool)] = &[
@@ -105,7 +106,14 @@ impl Builder<'_> {
                 });
             }
             b"languagepriority" => {
-                mime_of(context).languages = words.iter().map(|word| (**word).into()).collect();
+                mime_of(context).languages.extend(words.iter().map(|word| (**word).into()));
+            }
+            b"forcelanguagepriority" => {
+                let says = |name: &[u8]| words.iter().any(|word| word.eq_ignore_ascii_case(name));
+                let none = Priority { prefer: false, fallback: false };
+                let known = mime_of(context).priority.get_or_insert(none);
+                known.prefer |= says(b"prefer");
+                known.fallback |= says(b"fallback");
             }
             b"multiviewsmatch" => {
                 let says = |name: &[u8]| words.iter().any(|word| word.eq_ignore_ascii_case(name));

@@ -55,18 +55,20 @@ impl Run<'_> {
     pub(super) fn settle_env(&mut self, hop: &mut Hop) {
         if hop.has_script {
             let mut env = std::mem::take(&mut hop.env);
-            self.write_script_env(hop, &mut env);
+            let mut value = self.take_buffer();
+            self.write_script_env(hop, &mut env, &mut value);
+            self.put_buffer(value);
             hop.env = env;
             hop.has_script = false;
         }
     }
 
-    /// Writes those of `hop` that are not yet written to `env`.
-    pub(super) fn write_script_env(&self, hop: &Hop, env: &mut Table) {
+    /// Writes those of `hop` that are not yet written to `env`, through `value`.
+    pub(super) fn write_script_env(&self, hop: &Hop, env: &mut Table, value: &mut Vec<u8>) {
         for name in [SCRIPT_URL, SCRIPT_URI] {
-            let mut value = Vec::new();
-            if self.write_script(hop, env, name, &mut value) {
-                env.set(name, &value);
+            value.clear();
+            if self.write_script(hop, env, name, value) {
+                env.set(name, value);
             }
         }
     }

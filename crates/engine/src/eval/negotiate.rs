@@ -1,11 +1,15 @@
 //! `MultiViews`: where `/a` is not there, `/a.html` or another file that begins with `a.` may answer.
 //!
 //! Each such file whose extensions are known is looked at by a subrequest; of those that would be sent, the
-//! best for the request's `Accept` and `Accept-Language` becomes the request. Where files begin so and none
-//! can be sent, the answer is 404, whatever rules the directory has.
+//! one that the client wants most ([`wishes`]) becomes the request. Where files begin so and none can be sent,
+//! the answer is 404, whatever rules the directory has; where none of them is wanted, 406.
 //!
 //! Source: httpd 2.4.71 `modules/mappers/mod_negotiation.c`, `handle_multi`, `read_types_multi`,
-//! `is_variant_better`; `modules/http/mod_mime.c`, `find_ct`.
+//! `discard_variant_by_env`; `modules/http/mod_mime.c`, `find_ct`.
+
+mod wishes;
+
+use wishes::{Offer, SCRIPT_TYPE, Wishes};
 
 use super::handler::{extension, extensions};
 use super::{Config, End, Hop, Run};
@@ -16,18 +20,16 @@ use crate::program::Mime;
 /// A file that could answer.
 struct Variant {
     sub: Box<Hop>,
-    media_type: Vec<u8>,
-    language: Option<Vec<u8>>,
-    is_encoded: bool,
-    size: u64,
+    offer: Offer,
 }
 
 /// What a file's name says of it.
 #[derive(Default)]
 pub(super) struct Described {
     pub(super) media_type: Option<Vec<u8>>,
-    language: Option<Vec<u8>>,
-    is_encoded: bool,
+    charset: Option<Vec<u8>>,
+    languages: Vec<Vec<u8>>,
+    encodings: Vec<Vec<u8>>,
     has_handler: bool,
     /// Extensions that mean nothing.
     unknown: Vec<Vec<u8>>,
@@ -55,14 +57,18 @@ impl Run<'_> {
         let mut variants = Vec::new();
         let mut any = false;
         for name in names.iter().map(|name| path_to_bytes(name)).filter(|name| begins(name)) {
+            let path = [&directory, name].concat();
+            if self.outside.kind_of_link(bytes_to_path(&path)) == FileKind::Directory {
+                continue;
+            }
             any = true;
             variants.extend(self.variant(hop, &directory, name, &wanted));
         }
         if variants.is_empty() {
             return if any { Err(End::Status(404)) } else { Ok(false) };
         }
-        let languages = config.get().mime.as_ref().map_or(&[][..], |mime| &mime.languages);
-        let Some(best) = self.best(&variants, languages) else { return Err(End::Status(406)) };
+        let best = self.best(hop, &variants, config.get().mime.as_deref());
+        let Some(best) = best else { return Err(End::Status(406)) };
         self.become_subrequest(hop, variants.swap_remove(best).sub);
         Ok(true)
     }
@@ -95,7 +101,7 @@ impl Run<'_> {
         if !matches!(looked, Ok(()) | Err(End::Internal)) {
             return None;
         }
-        let Some(FileKind::File(size)) = sub.kind else { return None };
+        let Some(FileKind::File(bytes)) = sub.kind else { return None };
         let config = sub.config.clone();
         let config = config.as_deref().unwrap_or(&self.server.base);
         let mut described = self.describe(config.mime.as_deref(), &sub.filename);
@@ -106,14 +112,35 @@ impl Run<'_> {
         if !unknown.all(|part| asked.any(|asked| *asked == *part)) {
             return None;
         }
-        let handled = || described.has_handler.then(|| b"application/x-httpd-cgi".to_vec());
-        Some(Variant {
-            media_type: described.media_type.take().or_else(handled)?,
-            language: described.language.take(),
-            is_encoded: described.is_encoded,
-            size,
-            sub: Box::new(sub),
-        })
+        let handled = || described.has_handler.then(|| SCRIPT_TYPE.to_vec());
+        let media_type = described.media_type.take().or_else(handled)?;
+        let mut offer = Offer::of(&media_type);
+        if let Some(charset) = described.charset {
+            offer.charset = charset;
+        }
+        offer.languages = described.languages;
+        offer.encoding = described.encodings.join(&b", "[..]);
+        offer.bytes = bytes;
+        Some(Variant { offer, sub: Box::new(sub) })
+    }
+
+    /// The number of the variant that the client wants most, if it wants any.
+    fn best(&self, hop: &Hop, variants: &[Variant], mime: Option<&Mime>) -> Option<usize> {
+        let is_get = matches!(self.method(hop), b"GET" | b"HEAD");
+        let prefers_scripts = !is_get || hop.has_args || !hop.path_info.is_empty();
+        let wishes = Wishes::new(prefers_scripts, |name| {
+            let mut value = Vec::new();
+            self.write_request_field(name, &mut value).then_some(value)
+        });
+        let sends_encoded = |offer: &Offer| {
+            let only_html = || self.env(hop, b"gzip-only-text/html").is_some_and(|it| *it == *b"1");
+            self.env(hop, b"no-gzip").is_none()
+                && (offer.media_type.starts_with(b"text/html") || !only_html())
+        };
+        let offers = variants.iter().map(|variant| &variant.offer).enumerate();
+        let offers: Vec<_> =
+            offers.filter(|(_, offer)| offer.is_plain() || sends_encoded(offer)).collect();
+        wishes.best(&offers, self.env(hop, b"prefer-language").as_deref(), mime)
     }
 
     /// The phases of a subrequest for a file.
@@ -143,10 +170,11 @@ impl Run<'_> {
                 known = true;
             }
             if let (Some(said), Some(mime)) = (said, mime) {
-                if let Some(language) = &said.language {
-                    described.language = Some(language.to_vec());
+                described.languages.extend(said.language.as_ref().map(|it| it.to_vec()));
+                described.encodings.extend(said.encoding.as_ref().map(|it| it.to_vec()));
+                if let Some(charset) = &said.charset {
+                    described.charset = Some(charset.to_vec());
                 }
-                described.is_encoded |= said.encoding.is_some();
                 described.has_handler |= said.handler.is_some();
                 known |= said.language.is_some()
                     || said.encoding.is_some()
@@ -158,113 +186,10 @@ impl Run<'_> {
                 described.unknown.push(name.to_vec());
             }
         }
+        if described.languages.is_empty() {
+            let default = mime.and_then(|mime| mime.default_language.as_ref());
+            described.languages.extend(default.map(|language| language.to_vec()));
+        }
         described
-    }
-
-    /// The number of the best variant; `None` if the client wants none of them.
-    fn best(&self, variants: &[Variant], priority: &[Box<[u8]>]) -> Option<usize> {
-        let mut accept = Vec::new();
-        let has_accept = self.write_request_field(b"Accept", &mut accept);
-        let mut wanted_languages = Vec::new();
-        let has_languages = self.write_request_field(b"Accept-Language", &mut wanted_languages);
-        let rank = |variant: &Variant| {
-            let media = if has_accept { media_quality(&accept, &variant.media_type) } else { 1000 };
-            let language = match &variant.language {
-                Some(language) if has_languages => language_quality(&wanted_languages, language),
-                // Better than one in a language that was not asked for.
-                None if has_languages => 1,
-                _ => 1000,
-            };
-            let place = variant.language.as_deref().and_then(|language| {
-                priority.iter().position(|known| known.eq_ignore_ascii_case(language))
-            });
-            let place = place.unwrap_or(usize::MAX);
-            (media, language, std::cmp::Reverse((place, variant.is_encoded, variant.size)))
-        };
-        let mut best = None;
-        for (number, variant) in variants.iter().enumerate() {
-            let rank = rank(variant);
-            // The first in alphabetical order stays where nothing tells two apart.
-            if rank.0 > 0 && best.as_ref().is_none_or(|(_, known)| rank > *known) {
-                best = Some((number, rank));
-            }
-        }
-        best.map(|(number, _)| number)
-    }
-}
-
-/// How much `Accept` wants a media type, in thousandths.
-fn media_quality(accept: &[u8], media_type: &[u8]) -> u32 {
-    let media_type = media_type.split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii();
-    let kind = media_type.split(|&byte| byte == b'/').next().unwrap_or_default();
-    let mut best = (0, 0);
-    for (range, quality) in ranges(accept) {
-        let exactness = if range.eq_ignore_ascii_case(media_type) {
-            3
-        } else if range.strip_suffix(b"/*").is_some_and(|range| range.eq_ignore_ascii_case(kind)) {
-            2
-        } else if matches!(range, b"*/*" | b"*") {
-            1
-        } else {
-            0
-        };
-        if exactness > best.0 {
-            best = (exactness, quality);
-        }
-    }
-    best.1
-}
-
-/// How much `Accept-Language` wants a language, in thousandths.
-fn language_quality(accept: &[u8], language: &[u8]) -> u32 {
-    let mut best = (0, 0);
-    for (range, quality) in ranges(accept) {
-        let begins = language.len() > range.len()
-            && language[..range.len()].eq_ignore_ascii_case(range)
-            && language[range.len()] == b'-';
-        let exactness = if range.eq_ignore_ascii_case(language) {
-            3
-        } else if begins {
-            2
-        } else {
-            u32::from(range == b"*")
-        };
-        if exactness > best.0 {
-            best = (exactness, quality);
-        }
-    }
-    best.1
-}
-
-/// The ranges of an `Accept` field and their qualities, in thousandths.
-fn ranges(field: &[u8]) -> impl Iterator<Item = (&[u8], u32)> {
-    field.split(|&byte| byte == b',').map(|part| {
-        let mut parts = part.split(|&byte| byte == b';').map(<[u8]>::trim_ascii);
-        let range = parts.next().unwrap_or_default();
-        let quality = parts.find_map(|part| {
-            let value = part.strip_prefix(b"q=").or(part.strip_prefix(b"Q="))?;
-            std::str::from_utf8(value).ok()?.parse::<f32>().ok()
-        });
-        (range, (quality.unwrap_or(1.0).clamp(0.0, 1.0) * 1000.0) as u32)
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn qualities() {
-        for (accept, media_type, expected) in [
-            ("text/html", "text/html", 1000),
-            ("text/html;q=0.5, */*;q=0.1", "text/html; charset=x", 500),
-            ("text/html;q=0.5, */*;q=0.1", "image/png", 100),
-            ("image/*", "image/png", 1000),
-            ("text/html", "image/png", 0),
-        ] {
-            assert_eq!(media_quality(accept.as_bytes(), media_type.as_bytes()), expected);
-        }
-        assert_eq!(language_quality(b"de;q=0.8, en", b"en-GB"), 1000);
-        assert_eq!(language_quality(b"de;q=0.8", b"en"), 0);
     }
 }

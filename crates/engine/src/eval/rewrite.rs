@@ -269,7 +269,10 @@ impl<'r> Run<'r> {
                     passed = Passed::Changed { no_escape: flags.has(Flags::NO_ESCAPE) };
                     self.rule = Some((rule.place, part.own_text().cloned()));
                     started = false;
-                    if hop.filename.len() > 2 * self.program.settings.request_line_bytes_max {
+                    let settings = &self.program.settings;
+                    let line_bytes_max =
+                        settings.request_line_bytes_max_of(self.server_number as usize);
+                    if hop.filename.len() > 2 * line_bytes_max {
                         return Passed::Status(500);
                     }
                 }

@@ -21,9 +21,26 @@ pub(crate) struct Mime {
     pub(crate) actions: Vec<Script>,
     /// `LanguagePriority`
     pub(crate) languages: Vec<Box<[u8]>>,
+    /// `ForceLanguagePriority`
+    pub(crate) priority: Option<Priority>,
     /// `MultiviewsMatch`: whether handlers and filters make an extension known.
     pub(crate) match_handlers: Option<bool>,
     pub(crate) match_filters: Option<bool>,
+}
+
+/// When `LanguagePriority` chooses between languages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Priority {
+    /// When the client wants several as much.
+    pub(crate) prefer: bool,
+    /// When the client wants none of them.
+    pub(crate) fallback: bool,
+}
+
+impl Default for Priority {
+    fn default() -> Self {
+        Priority { prefer: true, fallback: false }
+    }
 }
 
 /// An `Action`.
@@ -119,6 +136,7 @@ impl Mime {
         if !over.languages.is_empty() {
             self.languages.clone_from(&over.languages);
         }
+        self.priority = over.priority.or(self.priority);
         self.match_handlers = over.match_handlers.or(self.match_handlers);
         self.match_filters = over.match_filters.or(self.match_filters);
     }

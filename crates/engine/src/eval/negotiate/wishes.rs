@@ -1,0 +1,402 @@
+//! What a client says that it wants, and how much an offer is what it wants.
+//!
+//! Transparent negotiation (RFC 2295, the field `Negotiate`) and levels of HTML are not looked at.
+//!
+//! Source: httpd 2.4.71 `modules/mappers/mod_negotiation.c`, `get_entry`, `set_accept_quality`,
+//! `set_language_quality`, `set_encoding_quality`, `set_charset_quality`, `is_variant_better`.
+
+use std::cmp::Ordering;
+
+use crate::program::{Mime, Priority};
+
+/// How much something is wanted, in ten-thousandths.
+type Quality = u32;
+
+/// As much as can be asked for.
+const WHOLE: Quality = 10_000;
+/// Nobody has asked for it, but it is better than nothing.
+const LEAST: Quality = 1;
+/// `en`, where `en-GB` has been asked for.
+const RELATED: Quality = 10;
+/// `*/*` and `type/*`, of those who do not say themselves how much they want anything.
+const ANY_TYPE: Quality = 100;
+const ANY_SUBTYPE: Quality = 200;
+/// A program, where files may be meant, and where they may not.
+const SCRIPT: Quality = 10;
+const SCRIPT_PREFERRED: Quality = 20_000;
+
+/// The media type of what a handler makes.
+pub(super) const SCRIPT_TYPE: &[u8] = b"application/x-httpd-cgi";
+
+/// The charset of a text that does not say its own.
+const TEXT_CHARSET: &[u8] = b"iso-8859-1";
+
+/// What is said of a file that could answer.
+#[derive(Debug, Default)]
+pub(super) struct Offer {
+    pub(super) media_type: Vec<u8>,
+    /// In lower case; empty if nothing says it.
+    pub(super) charset: Vec<u8>,
+    pub(super) languages: Vec<Vec<u8>>,
+    /// Empty if it is sent as it is.
+    pub(super) encoding: Vec<u8>,
+    pub(super) bytes: u64,
+}
+
+/// The fields of a request about what it wants; `None` for one that is not there.
+#[derive(Debug, Default)]
+pub(super) struct Wishes {
+    types: Option<Vec<Range>>,
+    languages: Option<Vec<Range>>,
+    charsets: Option<Vec<Range>>,
+    encodings: Option<Vec<Range>>,
+    /// Whether the request is one for a program rather than for a file.
+    prefers_scripts: bool,
+}
+
+/// One item of such a field, its name in lower case.
+#[derive(Debug, PartialEq, Eq)]
+struct Range {
+    name: Vec<u8>,
+    quality: Quality,
+}
+
+/// How good an offer is. All of its qualities are above 0.
+#[derive(Debug, PartialEq, Eq)]
+struct Rank {
+    media: Quality,
+    language: Quality,
+    /// The place in `LanguagePriority`; the number of places if it has none.
+    place: usize,
+    charset: Quality,
+    /// Whether it says a charset that is not the one of all texts.
+    has_charset: bool,
+    encoding: Quality,
+    bytes: u64,
+}
+
+impl Offer {
+    /// One of a media type, which may name a charset.
+    pub(super) fn of(media_type: &[u8]) -> Offer {
+        let lower = media_type.to_ascii_lowercase();
+        let mut parts = lower.split(|&byte| byte == b';').map(<[u8]>::trim_ascii);
+        let name = parts.next().unwrap_or_default().to_vec();
+        let charset = parts.find_map(|part| part.strip_prefix(b"charset="));
+        let charset = charset.unwrap_or_default().iter().copied().filter(|&byte| byte != b'"');
+        Offer { media_type: name, charset: charset.collect(), ..Offer::default() }
+    }
+
+    /// Whether it is sent as it is.
+    pub(super) fn is_plain(&self) -> bool {
+        matches!(&self.encoding[..], b"" | b"7bit" | b"8bit" | b"binary" | b"identity")
+    }
+}
+
+impl Wishes {
+    /// Reads them; `field` gives the value of a field of the request.
+    pub(super) fn new(prefers_scripts: bool, field: impl Fn(&[u8]) -> Option<Vec<u8>>) -> Wishes {
+        let read = |name: &[u8]| field(name).map(|value| ranges(&value));
+        Wishes {
+            types: read(b"Accept"),
+            languages: read(b"Accept-Language"),
+            charsets: read(b"Accept-Charset"),
+            encodings: read(b"Accept-Encoding"),
+            prefers_scripts,
+        }
+    }
+
+    /// Returns the number of the best offer, the first of equal ones; `None` if none is wanted.
+    ///
+    /// `preferred` is a language that is taken, if it is there, whatever the client says.
+    pub(super) fn best(
+        &self,
+        offers: &[(usize, &Offer)],
+        preferred: Option<&[u8]>,
+        mime: Option<&Mime>,
+    ) -> Option<usize> {
+        let negotiates = offers.iter().any(|(_, offer)| !offer.languages.is_empty());
+        let without = if negotiates { LEAST } else { WHOLE };
+        let best_of = |preferred: Option<&[u8]>| {
+            let mut best: Option<(usize, Rank)> = None;
+            for (number, offer) in offers {
+                let is_spoken = |wanted: &[u8]| offer.languages.iter().any(|it| *it == wanted);
+                let language = match preferred {
+                    Some(wanted) if !is_spoken(wanted) => continue,
+                    Some(_) => (WHOLE, None),
+                    None => self.language(offer, without, mime),
+                };
+                let Some(rank) = self.rank(offer, language) else { continue };
+                if best.as_ref().is_none_or(|(_, known)| rank.is_better(known)) {
+                    best = Some((*number, rank));
+                }
+            }
+            best.map(|(number, _)| number)
+        };
+        preferred.and_then(|wanted| best_of(Some(wanted))).or_else(|| best_of(None))
+    }
+
+    fn rank(&self, offer: &Offer, (language, place): (Quality, Option<usize>)) -> Option<Rank> {
+        let rank = Rank {
+            media: self.media(&offer.media_type),
+            language,
+            place: place.unwrap_or(usize::MAX),
+            charset: self.charset(offer),
+            has_charset: !offer.charset.is_empty() && offer.charset != TEXT_CHARSET,
+            encoding: self.encoding(offer),
+            bytes: offer.bytes,
+        };
+        let wanted = [rank.media, rank.language, rank.charset, rank.encoding];
+        (!wanted.contains(&0)).then_some(rank)
+    }
+
+    /// The most exact range counts.
+    fn media(&self, media_type: &[u8]) -> Quality {
+        let kind = media_type.split(|&byte| byte == b'/').next().unwrap_or_default();
+        let ranges = self.types.as_deref();
+        let says_how_much = ranges.is_some_and(|all| all.iter().any(|it| it.quality < WHOLE));
+        let anything = [Range { name: b"*/*".to_vec(), quality: WHOLE }];
+        let script = Range {
+            name: SCRIPT_TYPE.to_vec(),
+            quality: if self.prefers_scripts { SCRIPT_PREFERRED } else { SCRIPT },
+        };
+        let mut best = (0, 0);
+        for range in ranges.unwrap_or(&anything).iter().chain([&script]) {
+            let exactness = if range.name == media_type {
+                3
+            } else if range.name.strip_suffix(b"/*").is_some_and(|of| of == kind) {
+                2
+            } else {
+                u32::from(matches!(&range.name[..], b"*" | b"*/*"))
+            };
+            if exactness > best.0 {
+                best = match exactness {
+                    1 if !says_how_much => (1, ANY_TYPE),
+                    2 if !says_how_much => (2, ANY_SUBTYPE),
+                    _ => (exactness, range.quality),
+                };
+            }
+        }
+        best.1
+    }
+
+    /// The quality of the language that is wanted most, and the first place that one has in `LanguagePriority`.
+    /// `without` is the quality of an offer without any.
+    fn language(
+        &self,
+        offer: &Offer,
+        without: Quality,
+        mime: Option<&Mime>,
+    ) -> (Quality, Option<usize>) {
+        if offer.languages.is_empty() {
+            return (without, None);
+        }
+        let quality =
+            self.languages.as_ref().map_or(WHOLE, |wanted| spoken(wanted, &offer.languages));
+        let Priority { prefer, fallback } = mime.and_then(|mime| mime.priority).unwrap_or_default();
+        let order = mime.map_or(&[][..], |mime| &mime.languages);
+        let begins = |language: &[u8], of: &[u8]| {
+            language.get(..of.len()).is_some_and(|start| start.eq_ignore_ascii_case(of))
+        };
+        let place = |language: &Vec<u8>| order.iter().position(|known| begins(language, known));
+        match offer.languages.iter().filter_map(place).min() {
+            Some(place) if quality == 0 && fallback => (LEAST, Some(place)),
+            Some(place) if quality > 0 && prefer => (quality, Some(place)),
+            _ => (quality, None),
+        }
+    }
+
+    fn charset(&self, offer: &Offer) -> Quality {
+        let Some(wanted) = &self.charsets else { return WHOLE };
+        let charset = match &offer.charset[..] {
+            [] if !offer.media_type.starts_with(b"text/") => return WHOLE,
+            [] => TEXT_CHARSET,
+            charset => charset,
+        };
+        let without = if charset == TEXT_CHARSET { WHOLE } else { 0 };
+        named(wanted, |name| name == charset).unwrap_or(without)
+    }
+
+    fn encoding(&self, offer: &Offer) -> Quality {
+        let is_plain = offer.is_plain();
+        let Some(wanted) = &self.encodings else {
+            return if is_plain { WHOLE } else { WHOLE / 2 };
+        };
+        let encoding = if is_plain { b"identity" } else { &offer.encoding[..] };
+        let without = if is_plain { LEAST } else { 0 };
+        named(wanted, |name| short(name) == short(encoding)).unwrap_or(without)
+    }
+}
+
+impl Rank {
+    fn is_better(&self, other: &Rank) -> bool {
+        let first = (self.media.cmp(&other.media))
+            .then(self.language.cmp(&other.language))
+            .then(other.place.cmp(&self.place))
+            .then(self.charset.cmp(&other.charset));
+        match first {
+            Ordering::Greater => true,
+            Ordering::Less => false,
+            Ordering::Equal if self.has_charset && !other.has_charset => true,
+            Ordering::Equal => {
+                self.encoding.cmp(&other.encoding).then(other.bytes.cmp(&self.bytes)).is_gt()
+            }
+        }
+    }
+}
+
+/// The name of an encoding without the `x-` of old.
+fn short(name: &[u8]) -> &[u8] {
+    name.strip_prefix(b"x-").unwrap_or(name)
+}
+
+/// The quality of the first range with a name that is meant, or else of the last `*`.
+fn named(ranges: &[Range], is_meant: impl Fn(&[u8]) -> bool) -> Option<Quality> {
+    let any = || ranges.iter().rfind(|range| range.name == b"*");
+    ranges.iter().find(|range| is_meant(&range.name)).or_else(any).map(|range| range.quality)
+}
+
+/// How much the best of these languages is wanted. For each, the longest range counts that it begins with.
+fn spoken(wanted: &[Range], languages: &[Vec<u8>]) -> Quality {
+    let mut best: Option<Quality> = None;
+    let mut related = 0;
+    let any = wanted.iter().find(|range| range.name == b"*").map(|range| range.quality);
+    let mut may_be_any = false;
+    for language in languages {
+        let mut longest: Option<&Range> = None;
+        for range in wanted.iter().filter(|range| range.name != b"*") {
+            let name = &range.name;
+            let rest = language.strip_prefix(&name[..]);
+            if rest.is_some_and(|rest| matches!(rest, [] | [b'-', ..]))
+                && name.len() > longest.map_or(0, |known| known.name.len())
+            {
+                longest = Some(range);
+            }
+            // As in httpd, whatever begins with the same letters is taken for related.
+            if longest.is_none()
+                && let Some(dash) = memchr::memchr(b'-', name)
+                && language.starts_with(&name[..dash])
+            {
+                related = RELATED;
+            }
+        }
+        best = best.max(longest.map(|range| range.quality));
+        may_be_any |= longest.is_none();
+    }
+    if may_be_any {
+        best = best.max(any);
+    }
+    best.unwrap_or(related)
+}
+
+/// The items of a field.
+fn ranges(field: &[u8]) -> Vec<Range> {
+    let mut ranges = Vec::new();
+    for item in field.split(|&byte| byte == b',') {
+        let mut parts = item.split(|&byte| byte == b';');
+        let names = parts.next().unwrap_or_default().split(u8::is_ascii_whitespace);
+        let names = names.filter(|name| !name.is_empty());
+        ranges.extend(names.map(|name| Range { name: name.to_ascii_lowercase(), quality: WHOLE }));
+        let says = |part: &[u8]| {
+            let at = memchr::memchr(b'=', part)?;
+            let name = part[..at].trim_ascii();
+            let is_quality =
+                [&b"q"[..], b"qs"].iter().any(|known| name.eq_ignore_ascii_case(known));
+            is_quality.then(|| quality(&part[at + 1..]))
+        };
+        if let (Some(quality), Some(last)) = (parts.filter_map(says).last(), ranges.last_mut()) {
+            last.quality = quality;
+        }
+    }
+    ranges
+}
+
+/// Reads a quality as httpd does: three digits count, and what is no number below 1 is 1.
+fn quality(text: &[u8]) -> Quality {
+    let text = text.trim_ascii_start();
+    let text = text.strip_prefix(b"\"").unwrap_or(text);
+    let fraction = match text {
+        [b'0', b'.', rest @ ..] | [b'.', rest @ ..] => rest,
+        [b'0', ..] => return 0,
+        _ => return WHOLE,
+    };
+    let digits = fraction.iter().take(3).take_while(|byte| byte.is_ascii_digit());
+    let weights = [1000, 100, 10];
+    digits.zip(weights).map(|(digit, weight)| u32::from(digit - b'0') * weight).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wishes(fields: &[(&str, &str)]) -> Wishes {
+        Wishes::new(false, |name| {
+            let found = fields.iter().find(|(known, _)| known.as_bytes() == name);
+            found.map(|(_, value)| value.as_bytes().to_vec())
+        })
+    }
+
+    #[test]
+    fn fields_are_read_as_they_come() {
+        let read = |field: &str| -> Vec<(String, Quality)> {
+            let ranges = ranges(field.as_bytes()).into_iter();
+            ranges.map(|it| (String::from_utf8(it.name).unwrap(), it.quality)).collect()
+        };
+        let expected = [("text/html", 5000), ("a", WHOLE), ("b", 10)];
+        let found = read("Text/HTML; level=1 ;Q=0.5, a b;q=.0019,, ");
+        assert_eq!(found, expected.map(|(name, quality)| (name.to_owned(), quality)));
+        for (text, expected) in [
+            ("", WHOLE),
+            ("1", WHOLE),
+            ("0", 0),
+            ("0.", 0),
+            ("0.25x", 2500),
+            ("\"0.1\"", 1000),
+            ("x", WHOLE),
+        ] {
+            assert_eq!(quality(text.as_bytes()), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_most_exact_type_counts() {
+        for (accept, media_type, expected) in [
+            ("text/html", "text/html", WHOLE),
+            ("text/html;q=0.5, */*;q=0.1", "image/png", 1000),
+            ("image/*", "image/png", ANY_SUBTYPE),
+            ("image/*, text/*;q=0.9", "image/png", WHOLE),
+            ("*/*, text/html;q=0.3", "text/html", 3000),
+            ("text/html", "image/png", 0),
+            ("*/*", "application/x-httpd-cgi", SCRIPT),
+        ] {
+            let wishes = wishes(&[("Accept", accept)]);
+            assert_eq!(wishes.media(media_type.as_bytes()), expected, "{accept} {media_type}");
+        }
+    }
+
+    #[test]
+    fn the_longest_range_of_a_language_counts() {
+        for (accept, languages, expected) in [
+            ("de;q=0.8, en", &[&b"en-gb"[..]][..], WHOLE),
+            ("en;q=0.8, en-gb;q=0.1", &[b"en-gb"], 1000),
+            ("de;q=0.8", &[b"en"], 0),
+            ("en-us", &[b"en"], RELATED),
+            ("de;q=0.8, *;q=0.2", &[b"en"], 2000),
+            ("de;q=0.8, en;q=0.4", &[b"en", b"de"], 8000),
+            ("en;q=0, *", &[b"en"], 0),
+        ] {
+            let languages: Vec<_> = languages.iter().map(|it| it.to_vec()).collect();
+            assert_eq!(spoken(&ranges(accept.as_bytes()), &languages), expected, "{accept}");
+        }
+    }
+
+    #[test]
+    fn encodings_have_two_names() {
+        let wishes = wishes(&[("Accept-Encoding", "x-gzip;q=0.5, br")]);
+        for (encoding, expected) in [("gzip", 5000), ("x-gzip", 5000), ("", LEAST), ("zstd", 0)] {
+            let offer = Offer { encoding: encoding.into(), ..Offer::default() };
+            assert_eq!(wishes.encoding(&offer), expected, "{encoding}");
+        }
+        let gzip = Offer { encoding: b"gzip".to_vec(), ..Offer::default() };
+        assert_eq!(Wishes::default().encoding(&gzip), WHOLE / 2);
+    }
+}
