@@ -303,7 +303,8 @@ fn ranges(field: &[u8]) -> Vec<Range> {
                 [&b"q"[..], b"qs"].iter().any(|known| name.eq_ignore_ascii_case(known));
             is_quality.then(|| quality(&part[at + 1..]))
         };
-        if let (Some(quality), Some(last)) = (parts.filter_map(says).last(), ranges.last_mut()) {
+        if let (Some(quality), Some(last)) = (parts.filter_map(says).next_back(), ranges.last_mut())
+        {
             last.quality = quality;
         }
     }
