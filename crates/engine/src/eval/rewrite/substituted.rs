@@ -186,6 +186,8 @@ impl Run<'_> {
     }
 
     /// Whether the rewritten path is meant as one of the file system.
+    ///
+    /// Source: httpd 2.4.71 `modules/mappers/mod_rewrite.c`, `prefix_stat`.
     fn is_file_path(&self, hop: &Hop, marks: &Marks<'_>) -> bool {
         let options = &self.server.rewrite_options;
         if marks.reduced && !options.legacy_prefix_doc_root {
@@ -194,7 +196,11 @@ impl Run<'_> {
         let slashes = hop.filename.iter().take_while(|&&byte| byte == b'/').count();
         let path = &hop.filename[slashes - 1..];
         let end = memchr::memchr(b'/', &path[1..]).map_or(path.len(), |slash| slash + 1);
-        let segment = &path[..end];
+        let segment = match &path[..end] {
+            // Nothing is above the root.
+            b"/." | b"/.." => b"/",
+            segment => segment,
+        };
         if self.outside.kind(crate::build::bytes_to_path(segment)) == FileKind::Missing {
             return false;
         }
