@@ -3,8 +3,8 @@
 //! Source: Henry S. Warren, *Hacker's Delight*, "Find First 0-Byte"; chess programming's "magic"
 //! multiplication, which gathers one bit of each byte.
 
-/// One in each byte.
-const EACH: u64 = u64::from_ne_bytes([1; 8]);
+use milepost_http::bytes::{EACH, below};
+
 /// The high bit of each byte.
 const HIGH: u64 = EACH * 0x80;
 
@@ -64,12 +64,6 @@ pub(crate) fn is_bare_path(target: &[u8]) -> bool {
 fn equal(word: u64, byte: u8) -> u64 {
     let other = word ^ (EACH * u64::from(byte));
     !(((other & !HIGH) + !HIGH) | other) & HIGH
-}
-
-/// Whether any byte is below a number of at most 128: some high bit is set then, there is no telling which.
-#[inline]
-fn below(word: u64, number: u8) -> u64 {
-    word.wrapping_sub(EACH * u64::from(number)) & !word
 }
 
 /// Moves the high bit of byte `n` to bit `n`.

@@ -8,11 +8,11 @@
 /// Whether no control byte but the tab is in a field value.
 #[must_use]
 pub fn is_value(value: &[u8]) -> bool {
-    let below = |word: u64| word.wrapping_sub(EACH * u64::from(b' ')) & !word;
-    let delete = |word: u64| zeros(word ^ (EACH * 0x7f));
+    let delete = |word: u64| below(word ^ (EACH * 0x7f), 1);
     let good = |&byte: &u8| byte >= b' ' && byte != 0x7f || byte == b'\t';
     // Hardly any value has a tab in it.
-    find(value, |word| below(word) | delete(word)).is_none_or(|at| value[at..].iter().all(good))
+    find(value, |word| below(word, b' ') | delete(word))
+        .is_none_or(|at| value[at..].iter().all(good))
 }
 
 /// Whether `bytes` are `lower`, in any case. `lower` has small letters and `-` only, and `bytes` no line end.
@@ -39,11 +39,12 @@ pub(crate) fn is_in_any_case(bytes: &[u8], lower: &[u8]) -> bool {
 /// A one in each byte of a word.
 pub const EACH: u64 = u64::from_ne_bytes([1; 8]);
 
-/// Sets the high bits of the bytes of a word that are 0, and perhaps some after the first of them.
+/// Sets the high bits of the bytes of a word that are below `number`, and perhaps some after the first of them.
+/// `number` is at most 128.
 #[must_use]
 #[inline]
-pub fn zeros(word: u64) -> u64 {
-    word.wrapping_sub(EACH) & !word
+pub fn below(word: u64, number: u8) -> u64 {
+    word.wrapping_sub(EACH * u64::from(number)) & !word
 }
 
 /// Finds the first byte whose high bit `mark` sets, when it is given a word of eight bytes.
@@ -99,6 +100,7 @@ mod tests {
     fn the_first_of_several_is_found() {
         for at in 0..20 {
             let bytes = [vec![b'x'; at], b"\0\x01\0a".to_vec()].concat();
+            let zeros = |word| below(word, 1);
             assert_eq!(find(&bytes, zeros), Some(at));
             assert_eq!(find(&bytes[..at], zeros), None);
         }

@@ -78,8 +78,8 @@ fn write_escaped(output: &mut Vec<u8>, mut text: &[u8]) {
 fn special(text: &[u8]) -> Option<usize> {
     bytes::find(text, |word| {
         // Two bits tell `"` from `&` and `<` from `>`.
-        let quote_or_ampersand = bytes::zeros((word | (EACH * 0x04)) ^ (EACH * u64::from(b'&')));
-        let angle = bytes::zeros((word | (EACH * 0x02)) ^ (EACH * u64::from(b'>')));
+        let quote_or_ampersand = bytes::below((word | (EACH * 0x04)) ^ (EACH * u64::from(b'&')), 1);
+        let angle = bytes::below((word | (EACH * 0x02)) ^ (EACH * u64::from(b'>')), 1);
         quote_or_ampersand | angle
     })
 }

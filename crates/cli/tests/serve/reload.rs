@@ -4,9 +4,8 @@ use std::fs;
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
-use crate::support::{SOON, Server, ask, directory, free_address, path, until, write};
+use crate::support::{Server, ask, directory, free_address, path, until, write};
 
 #[test]
 fn programs_of_maps_run_as_long_as_their_configuration() {
@@ -43,11 +42,7 @@ fn programs_of_maps_run_as_long_as_their_configuration() {
     server.next_line();
     let second = answered("second-key-");
     assert!(second.exists());
-    let deadline = Instant::now() + SOON;
-    while first.exists() && Instant::now() < deadline {
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    assert!(!first.exists(), "the old program runs on");
+    until(|| !first.exists());
     server.signal("TERM");
     assert_eq!(server.end().code(), Some(0));
     assert!(!second.exists(), "the program outlives the server");

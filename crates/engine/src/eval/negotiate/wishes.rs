@@ -46,12 +46,13 @@ pub(super) struct Offer {
 /// The fields of a request about what it wants; `None` for one that is not there.
 #[derive(Debug, Default)]
 pub(super) struct Wishes {
-    types: Option<Vec<Range>>,
+    /// That for programs is among them.
+    types: Vec<Range>,
+    /// Whether any type is wanted less than wholly.
+    says_how_much: bool,
     languages: Option<Vec<Range>>,
     charsets: Option<Vec<Range>>,
     encodings: Option<Vec<Range>>,
-    /// Whether the request is one for a program rather than for a file.
-    prefers_scripts: bool,
 }
 
 /// One item of such a field, its name in lower case.
@@ -93,15 +94,22 @@ impl Offer {
 }
 
 impl Wishes {
-    /// Reads them; `field` gives the value of a field of the request.
+    /// Reads them; `field` gives the value of a field of the request. `prefers_scripts`: it is one for a program
+    /// rather than for a file.
     pub(super) fn new(prefers_scripts: bool, field: impl Fn(&[u8]) -> Option<Vec<u8>>) -> Wishes {
         let read = |name: &[u8]| field(name).map(|value| ranges(&value));
+        let types = read(b"Accept");
+        let says_how_much = types.iter().flatten().any(|range| range.quality < WHOLE);
+        let mut types =
+            types.unwrap_or_else(|| vec![Range { name: b"*/*".to_vec(), quality: WHOLE }]);
+        let quality = if prefers_scripts { SCRIPT_PREFERRED } else { SCRIPT };
+        types.push(Range { name: SCRIPT_TYPE.to_vec(), quality });
         Wishes {
-            types: read(b"Accept"),
+            types,
+            says_how_much,
             languages: read(b"Accept-Language"),
             charsets: read(b"Accept-Charset"),
             encodings: read(b"Accept-Encoding"),
-            prefers_scripts,
         }
     }
 
@@ -152,15 +160,8 @@ impl Wishes {
     /// The most exact range counts.
     fn media(&self, media_type: &[u8]) -> Quality {
         let kind = media_type.split(|&byte| byte == b'/').next().unwrap_or_default();
-        let ranges = self.types.as_deref();
-        let says_how_much = ranges.is_some_and(|all| all.iter().any(|it| it.quality < WHOLE));
-        let anything = [Range { name: b"*/*".to_vec(), quality: WHOLE }];
-        let script = Range {
-            name: SCRIPT_TYPE.to_vec(),
-            quality: if self.prefers_scripts { SCRIPT_PREFERRED } else { SCRIPT },
-        };
         let mut best = (0, 0);
-        for range in ranges.unwrap_or(&anything).iter().chain([&script]) {
+        for range in &self.types {
             let exactness = if range.name == media_type {
                 3
             } else if range.name.strip_suffix(b"/*").is_some_and(|of| of == kind) {
@@ -170,8 +171,8 @@ impl Wishes {
             };
             if exactness > best.0 {
                 best = match exactness {
-                    1 if !says_how_much => (1, ANY_TYPE),
-                    2 if !says_how_much => (2, ANY_SUBTYPE),
+                    1 if !self.says_how_much => (1, ANY_TYPE),
+                    2 if !self.says_how_much => (2, ANY_SUBTYPE),
                     _ => (exactness, range.quality),
                 };
             }
