@@ -2,22 +2,22 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use milepost_http::request::{HeadLimits, parse};
+use milepost_http::request::{HeadLimits, HeadRoom, parse};
 
 fuzz_target!(|bytes: &[u8]| {
     let limits = HeadLimits::default();
-    let (mut lines, mut part_lines) = (Vec::new(), Vec::new());
-    let Ok(Some(head)) = parse(bytes, &limits, &mut lines) else { return };
-    assert!(head.length <= bytes.len());
-    for end in 0..head.length {
-        let part = parse(&bytes[..end], &limits, &mut part_lines);
-        assert!(matches!(part, Ok(None)), "{end} of {} bytes", head.length);
+    let (mut room, mut part_room) = (HeadRoom::default(), HeadRoom::default());
+    let Ok(Some(head)) = parse(bytes, &limits, &mut room) else { return };
+    assert!(head.bytes.len() <= bytes.len());
+    for end in 0..head.bytes.len() {
+        let part = parse(&bytes[..end], &limits, &mut part_room);
+        assert!(matches!(part, Ok(None)), "{end} of {} bytes", head.bytes.len());
     }
     // Another parser reads the same from it, if it takes it at all.
     let mut fields = [httparse::EMPTY_HEADER; 128];
     let mut other = httparse::Request::new(&mut fields);
     if let Ok(httparse::Status::Complete(length)) = other.parse(bytes) {
-        assert_eq!(length, head.length);
+        assert_eq!(length, head.bytes.len());
         assert_eq!(other.method.map(str::as_bytes), Some(head.method));
         assert_eq!(other.path.map(str::as_bytes), Some(head.target));
         let names =

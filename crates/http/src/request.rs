@@ -15,22 +15,22 @@
 //! the choices that the RFC leaves open.
 
 mod class;
+mod digest;
 mod error;
 mod field;
 mod framing;
 mod host;
 mod line;
+mod room;
 
 pub use error::HeadError;
-pub use field::{FieldLine, FieldLines};
+pub use field::FieldLines;
 pub use framing::Content;
 pub use line::{EMPTY_LINES_MAX, HeadLimits, HeadScan, empty_lines};
+pub use room::HeadRoom;
 
 use class::{TARGET, TOKEN, count};
-use framing::Framing;
 use line::LineLimit;
-
-use crate::bytes::is_in_any_case;
 
 /// A complete, valid request head, borrowed from the bytes that it was parsed from.
 #[derive(Debug, Clone, Copy)]
@@ -43,22 +43,16 @@ pub struct RequestHead<'a> {
     pub version: Version,
     /// All field lines, in order.
     pub fields: FieldLines<'a>,
+    /// The value of `Host`, which is there at most once, and always in HTTP/1.1.
+    pub host: Option<&'a [u8]>,
     /// How the content is framed.
     pub content: Content,
     /// What the client said about the connection after this request.
     pub persistence: Persistence,
     /// The client waits for `100 Continue` before it sends its content.
     pub expects_continue: bool,
-    /// The number of bytes of the head, the empty line included.
-    pub length: usize,
-}
-
-impl<'a> RequestHead<'a> {
     /// The bytes that the head was parsed from, the empty line included.
-    #[must_use]
-    pub fn bytes(&self) -> &'a [u8] {
-        &self.fields.head()[..self.length]
-    }
+    pub bytes: &'a [u8],
 }
 
 /// The version of a request; a later minor version counts as 1.1.
@@ -85,7 +79,7 @@ pub enum Persistence {
 
 /// Parses the head at the start of `bytes`; `None` when it is not complete.
 ///
-/// `lines` is storage that is reused from head to head; its old contents do not matter.
+/// `room` is used from head to head; what it holds does not matter to the result.
 ///
 /// # Errors
 /// For a head that is malformed or over a limit. Nothing after it can be trusted: the connection is
@@ -93,34 +87,23 @@ pub enum Persistence {
 pub fn parse<'a>(
     bytes: &'a [u8],
     limits: &HeadLimits,
-    lines: &'a mut Vec<FieldLine>,
+    room: &'a mut HeadRoom,
 ) -> Result<Option<RequestHead<'a>>, HeadError> {
-    lines.clear();
-    // Field lines are kept as offsets of 32 bits. No head comes near that.
-    let bytes = &bytes[..bytes.len().min(u32::MAX as usize)];
     let Some(line) = RequestLine::parse(bytes, limits.request_line())? else { return Ok(None) };
-    let mut digest = Digest::default();
-    let mut rest = line.next;
-    while !matches!(rest, [b'\r', b'\n', ..]) {
-        let limit = limits.field();
-        if limits.fields_max != 0 && lines.len() == limits.fields_max {
-            return line::refuse(rest, limit, HeadError::TooManyFields).map(|()| None);
-        }
-        let Some(field) = FieldLine::parse(bytes, rest, limit)? else { return Ok(None) };
-        digest.add(field.name, field.value)?;
-        lines.push(field.line);
-        rest = field.next;
-    }
-    let RequestLine { method, target, version, .. } = line;
+    let RequestLine { method, target, version, next } = line;
+    let Some(length) = room.read(next, limits)? else { return Ok(None) };
+    let (fields, rest) = next.split_at(length);
+    let digest = room.digest();
     Ok(Some(RequestHead {
         method,
         target,
         version,
-        fields: FieldLines::new(bytes, lines),
-        content: digest.framing.content(version)?,
+        content: digest.content(version)?,
         persistence: digest.persistence(version)?,
-        expects_continue: digest.expects_continue && version == Version::Http11,
-        length: bytes.len() - rest.len() + b"\r\n".len(),
+        expects_continue: digest.expects_continue(version),
+        host: digest.host(fields),
+        fields: room.lines_of(fields),
+        bytes: &bytes[..bytes.len() - rest.len()],
     }))
 }
 
@@ -173,92 +156,20 @@ impl Version {
     }
 }
 
-/// What the fields of a head add up to, for the connection.
-#[derive(Default)]
-struct Digest {
-    hosts: u32,
-    close: bool,
-    keep_alive: bool,
-    expects_continue: bool,
-    framing: Framing,
-}
-
-impl Digest {
-    /// Takes note of one field.
-    #[inline]
-    fn add(&mut self, name: &[u8], value: &[u8]) -> Result<(), HeadError> {
-        match name.len() {
-            4 if is_in_any_case(name, b"host") => self.add_host(value),
-            6 if is_in_any_case(name, b"expect") => self.add_expectation(value),
-            10 if is_in_any_case(name, b"connection") => {
-                self.add_connection(value);
-                Ok(())
-            }
-            14 if is_in_any_case(name, b"content-length") => self.framing.add_length(value),
-            17 if is_in_any_case(name, b"transfer-encoding") => {
-                self.framing.add_codings(value);
-                Ok(())
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn add_host(&mut self, value: &[u8]) -> Result<(), HeadError> {
-        self.hosts += 1;
-        if self.hosts > 1 {
-            return Err(HeadError::HostRepeated);
-        }
-        if host::is_valid(value) { Ok(()) } else { Err(HeadError::HostInvalid) }
-    }
-
-    fn add_expectation(&mut self, value: &[u8]) -> Result<(), HeadError> {
-        if value.eq_ignore_ascii_case(b"100-continue") {
-            self.expects_continue = true;
-        } else if !value.is_empty() {
-            return Err(HeadError::ExpectationUnknown);
-        }
-        Ok(())
-    }
-
-    fn add_connection(&mut self, value: &[u8]) {
-        // By itself, as it mostly stands.
-        if is_in_any_case(value, b"keep-alive") {
-            self.keep_alive = true;
-            return;
-        }
-        for option in value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii) {
-            self.close |= is_in_any_case(option, b"close");
-            self.keep_alive |= is_in_any_case(option, b"keep-alive");
-        }
-    }
-
-    /// Decides as RFC 9112 section 9.3 says; HTTP/1.1 without `Host` is refused.
-    fn persistence(&self, version: Version) -> Result<Persistence, HeadError> {
-        if version == Version::Http11 && self.hosts == 0 {
-            return Err(HeadError::HostMissing);
-        }
-        Ok(match version {
-            _ if self.close => Persistence::Close,
-            _ if self.keep_alive => Persistence::Asked,
-            Version::Http10 => Persistence::Close,
-            Version::Http11 | Version::Http2 => Persistence::Implied,
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn reads_the_parts() {
-        let mut lines = Vec::new();
+        let mut room = HeadRoom::default();
         let bytes = b"GET /a?b HTTP/1.1\r\nHost: h\r\nX-A:  1\t\r\nx-a:2\r\n\r\nGET ";
-        let head = parse(bytes, &HeadLimits::default(), &mut lines).unwrap().unwrap();
+        let head = parse(bytes, &HeadLimits::default(), &mut room).unwrap().unwrap();
         assert_eq!(head.method, b"GET");
         assert_eq!(head.target, b"/a?b");
         assert_eq!(head.version, Version::Http11);
-        assert_eq!(head.length, bytes.len() - 4);
+        assert_eq!(head.bytes, &bytes[..bytes.len() - 4]);
+        assert_eq!(head.host, Some(&b"h"[..]));
         assert_eq!(head.content, Content::None);
         let fields: Vec<_> = head.fields.iter().collect();
         let expected: [(&[u8], &[u8]); 3] = [(b"Host", b"h"), (b"X-A", b"1"), (b"x-a", b"2")];
@@ -419,9 +330,9 @@ mod tests {
             ("1.1", "Connection:\r\n", Implied),
         ] {
             let bytes = format!("GET / HTTP/{version}\r\nHost: a\r\n{connection}\r\n");
-            let mut lines = Vec::new();
+            let mut room = HeadRoom::default();
             let limits = HeadLimits::default();
-            let head = parse(bytes.as_bytes(), &limits, &mut lines).unwrap().unwrap();
+            let head = parse(bytes.as_bytes(), &limits, &mut room).unwrap().unwrap();
             assert_eq!(head.persistence, expected, "{bytes:?}");
         }
     }
@@ -457,16 +368,16 @@ mod tests {
     /// Whole, and byte by byte through the scan: the same answer, and never before it is known.
     #[track_caller]
     fn check_with(bytes: &[u8], limits: &HeadLimits, expected: Result<Content, HeadError>) {
-        let mut lines = Vec::new();
-        let whole = parse(bytes, limits, &mut lines)
-            .map(|head| head.expect("the head is complete").content);
+        let mut room = HeadRoom::default();
+        let whole =
+            parse(bytes, limits, &mut room).map(|head| head.expect("the head is complete").content);
         assert_eq!(whole, expected, "{:?}", bytes.escape_ascii().to_string());
 
         let mut scan = HeadScan::default();
         let pieces = (1..=bytes.len()).find_map(|end| match scan.advance(&bytes[..end], limits) {
             Ok(false) => None,
             Ok(true) => Some(
-                parse(&bytes[..end], limits, &mut lines)
+                parse(&bytes[..end], limits, &mut room)
                     .map(|head| head.expect("the scan saw the end of the head").content),
             ),
             Err(error) => Some(Err(error)),

@@ -271,7 +271,7 @@ impl<S: Transport, R: Respond> Connection<S, R> {
             // Half of an empty line, which is not yet a part of the head.
             return Ok(Some(Turn::Read(Wait::Head)));
         }
-        let Answering { responder, limits, reply, lines } = answering;
+        let Answering { responder, limits, reply, room } = answering;
         let head_limits = &limits.of(self.base).head;
         if let Some(scan) = &mut self.scan
             && !scan.advance(unread, head_limits)?
@@ -281,7 +281,7 @@ impl<S: Transport, R: Respond> Connection<S, R> {
             }
             return Ok(Some(Turn::Read(Wait::Head)));
         }
-        let Some(head) = parse(unread, head_limits, lines)? else {
+        let Some(head) = parse(unread, head_limits, room)? else {
             // From here on only new bytes are looked at, until the head is complete.
             let scan = self.scan.insert(HeadScan::default());
             scan.advance(unread, head_limits)?;
@@ -301,7 +301,7 @@ impl<S: Transport, R: Respond> Connection<S, R> {
 
         if let Some(deferred) = reply.take_deferred() {
             let later = Box::new(Later::new(deferred, &head));
-            let length = head.length;
+            let length = head.bytes.len();
             self.input.consume(length);
             return Ok(Some(Turn::Later(later)));
         }
@@ -332,13 +332,13 @@ impl<S: Transport, R: Respond> Connection<S, R> {
             // What is unread, or was announced, is still to come; a reset would overtake the answer.
             let quiet = head.persistence == Persistence::Close
                 && head.content == Content::None
-                && head.length == unread.len();
+                && head.bytes.len() == unread.len();
             self.closing = Some(if quiet { Closing::Now } else { Closing::Linger });
         } else {
             self.kept = self.kept.saturating_add(1);
             self.content = Discard::new(head.content);
         }
-        let length = head.length;
+        let length = head.bytes.len();
         self.input.consume(length);
         Ok(file.map(Turn::Send))
     }

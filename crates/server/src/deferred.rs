@@ -16,7 +16,7 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use milepost_engine::{ProxiedAnswer, Suspended};
-use milepost_http::request::{HeadLimits, RequestHead, Version, parse};
+use milepost_http::request::{HeadLimits, HeadRoom, RequestHead, Version, parse};
 
 use crate::error_log::{Message, Severity};
 use crate::limits::{CONTENT_DISCARDED_BYTES_MAX, PROXY_DOCUMENTS_MAX};
@@ -113,7 +113,7 @@ impl Deferred {
     ) -> Deferred {
         let aside = Aside {
             ending,
-            head: head.bytes().to_vec(),
+            head: head.bytes.to_vec(),
             version: head.version,
             peer: peer.clone(),
             suspended,
@@ -207,8 +207,8 @@ impl Aside {
             field_bytes_max: usize::MAX / 2,
             fields_max: 0,
         };
-        let mut lines = Vec::new();
-        let mut head = parse(&self.head, &unlimited, &mut lines).ok().flatten()?;
+        let mut room = HeadRoom::default();
+        let mut head = parse(&self.head, &unlimited, &mut room).ok().flatten()?;
         head.version = self.version;
         let mut ending = self.ending.borrow_mut();
         ending.resume(std::mem::take(&mut self.suspended), &mut self.noted);

@@ -236,7 +236,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond + 'static> Session<S, R> {
         let (parts, content) = request.into_parts();
         let worker = Rc::clone(&self.worker);
         let mut answering = worker.answering.borrow_mut();
-        let Answering { responder, limits, reply, lines } = &mut *answering;
+        let Answering { responder, limits, reply, room } = &mut *answering;
         let mut output = worker.pool.output();
         let written = fields::write_head(&parts, &mut output);
         reply.clear();
@@ -244,7 +244,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond + 'static> Session<S, R> {
         let begun = (takes_notes || worker.counters.is_timed).then(std::time::Instant::now);
         let parsed = match written {
             // A head that came in frames is complete.
-            Ok(()) => parse(&output, &limits.of(self.moved.server).head, lines)
+            Ok(()) => parse(&output, &limits.of(self.moved.server).head, room)
                 .and_then(|head| head.ok_or(HeadError::RequestLine)),
             Err(error) => Err(error),
         };

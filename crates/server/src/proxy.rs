@@ -104,7 +104,7 @@ pub(crate) struct Plan {
 
 impl Plan {
     fn new(proxied: &Proxied<'_>, head: &RequestHead<'_>, peer: &Peer) -> Plan {
-        let mut fields = Vec::with_capacity(head.length);
+        let mut fields = Vec::with_capacity(head.bytes.len());
         for (name, value) in head.fields.iter().filter(|(name, _)| !proxied.fields.decides(name)) {
             head::push_line(&mut fields, name, value);
         }

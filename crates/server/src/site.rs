@@ -11,7 +11,7 @@ use milepost_engine::{
     Decision, Fields, Outcome, Protocol, ProxiedAnswer, Request, Rule, Scheme, Scratch, Site,
     Suspended, Version,
 };
-use milepost_http::request::{self, Content, FieldLines, RequestHead};
+use milepost_http::request::{self, Content, RequestHead};
 
 use crate::deferred::{Answering, Deferred, Failed, Made, Work};
 use crate::error_log::{About, Message};
@@ -110,7 +110,7 @@ impl Respond for SiteResponder {
         if is_traced {
             self.scratch.start_trace();
         }
-        let fields = HeadFields(head.fields);
+        let fields = HeadFields(head);
         let decision =
             self.site.decide(&request(head, &fields, peer), &self.outside, &mut self.scratch);
         if self.lines.wants_rule() {
@@ -145,8 +145,8 @@ impl Respond for SiteResponder {
     }
 
     fn respond_unread(&mut self, status: u16, peer: &Peer, reply: &mut Reply) {
-        let mut lines = Vec::new();
-        let parsed = request::parse(STANDS_FOR_UNREAD, &request::HeadLimits::default(), &mut lines);
+        let mut room = request::HeadRoom::default();
+        let parsed = request::parse(STANDS_FOR_UNREAD, &request::HeadLimits::default(), &mut room);
         let Ok(Some(head)) = parsed else { return reply.error(status) };
         let plan = self.end(&head, peer, reply, None, |site, request, outside, scratch| {
             site.decide_unread(request, outside, scratch, status)
@@ -224,7 +224,7 @@ impl SiteResponder {
             return Vec::new();
         }
         let server = self.site.logged(&self.scratch).server();
-        let fields = HeadFields(head.fields);
+        let fields = HeadFields(head);
         let request = request(head, &fields, peer);
         let logs = self.lines.logs();
         let (outside, scratch) = (&self.outside, &mut self.scratch);
@@ -312,7 +312,7 @@ impl SiteResponder {
         decide: impl for<'s> FnOnce(&'s Site, &Request<'_>, &LastLook, &'s mut Scratch) -> Decision<'s>,
     ) -> Option<Plan> {
         self.outside.forget();
-        let fields = HeadFields(head.fields);
+        let fields = HeadFields(head);
         let decision =
             decide(&self.site, &request(head, &fields, peer), &self.outside, &mut self.scratch);
         if self.lines.wants_rule() {
@@ -337,7 +337,7 @@ impl SiteResponder {
     ) -> Answering {
         let mut reply = Box::<Reply>::default();
         self.outside.forget();
-        let fields = HeadFields(head.fields);
+        let fields = HeadFields(head);
         let request = request(head, &fields, peer);
         let decision =
             self.site.decide_answered(&request, &self.outside, &mut self.scratch, answer);
@@ -370,7 +370,7 @@ impl SiteResponder {
 }
 
 /// A request as the engine sees it.
-fn request<'a>(head: &RequestHead<'a>, fields: &'a HeadFields<'a>, peer: &'a Peer) -> Request<'a> {
+fn request<'a>(head: &RequestHead<'a>, fields: &'a HeadFields<'_>, peer: &'a Peer) -> Request<'a> {
     Request {
         method: head.method,
         target: head.target,
@@ -502,11 +502,11 @@ fn add_fields(decision: &Decision<'_>, reply: &mut Reply) {
 }
 
 /// The fields of a head, as the engine looks them up.
-struct HeadFields<'a>(FieldLines<'a>);
+struct HeadFields<'a>(&'a RequestHead<'a>);
 
 impl Fields for HeadFields<'_> {
     fn value(&self, name: &str) -> Option<Cow<'_, [u8]>> {
-        let mut values = self.0.all(name);
+        let mut values = self.0.fields.all(name);
         let first = values.next()?;
         let Some(second) = values.next() else { return Some(Cow::Borrowed(first)) };
         let mut joined = [first, second].join(&b", "[..]);
@@ -518,11 +518,15 @@ impl Fields for HeadFields<'_> {
     }
 
     fn count(&self, name: &str) -> usize {
-        self.0.count(name)
+        self.0.fields.count(name)
     }
 
     fn counted(&self, name: &str) -> (usize, Option<Cow<'_, [u8]>>) {
-        let mut values = self.0.all(name);
+        if name == "Host" {
+            // Of each request it is asked for this one.
+            return (usize::from(self.0.host.is_some()), self.0.host.map(Cow::Borrowed));
+        }
+        let mut values = self.0.fields.all(name);
         let first = values.next().map(Cow::Borrowed);
         match values.count() {
             0 => (usize::from(first.is_some()), first),
@@ -531,22 +535,22 @@ impl Fields for HeadFields<'_> {
     }
 
     fn name(&self, number: usize) -> Option<&str> {
-        self.0.iter().nth(number).and_then(|(name, _)| std::str::from_utf8(name).ok())
+        self.0.fields.iter().nth(number).and_then(|(name, _)| std::str::from_utf8(name).ok())
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use milepost_http::request::{HeadLimits, parse};
+    use milepost_http::request::{HeadLimits, HeadRoom, parse};
 
     use super::*;
 
     #[test]
     fn field_lines_of_one_name_are_joined() {
         let head = b"GET / HTTP/1.1\r\nHost: a\r\nX: 1\r\nY: 0\r\nx: 2\r\nX: 3\r\n\r\n";
-        let mut lines = Vec::new();
-        let head = parse(head, &HeadLimits::default(), &mut lines).unwrap().unwrap();
-        let fields = HeadFields(head.fields);
+        let mut room = HeadRoom::default();
+        let head = parse(head, &HeadLimits::default(), &mut room).unwrap().unwrap();
+        let fields = HeadFields(&head);
         assert_eq!(fields.value("X").as_deref(), Some(&b"1, 2, 3"[..]));
         assert_eq!(fields.value("y").as_deref(), Some(&b"0"[..]));
         assert_eq!(fields.value("z"), None);

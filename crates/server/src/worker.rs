@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
-use milepost_http::request::FieldLine;
+use milepost_http::request::HeadRoom;
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::{JoinHandle, spawn_local};
@@ -65,7 +65,7 @@ pub(crate) struct Answering<R> {
     pub(crate) responder: R,
     pub(crate) limits: AllLimits,
     pub(crate) reply: Reply,
-    pub(crate) lines: Vec<FieldLine>,
+    pub(crate) room: HeadRoom,
 }
 
 impl<R: Respond> Worker<R> {
@@ -79,7 +79,7 @@ impl<R: Respond> Worker<R> {
                 responder,
                 limits,
                 reply: Reply::default(),
-                lines: Vec::new(),
+                room: HeadRoom::default(),
             }),
             counters,
             stopping: Cell::new(false),

@@ -8,9 +8,9 @@ use super::HeadError;
 use super::class::{TOKEN, VALUE, count};
 use super::line::{self, LineLimit};
 
-/// One field line as offsets into its head.
+/// One field line as offsets into the fields of its head.
 #[derive(Debug, Clone, Copy)]
-pub struct FieldLine {
+pub(super) struct FieldLine {
     name_start: u32,
     name_end: u32,
     value_start: u32,
@@ -65,12 +65,12 @@ impl FieldLine {
         Ok(Some(ParsedLine { line, name, value, next }))
     }
 
-    fn name<'a>(&self, head: &'a [u8]) -> &'a [u8] {
-        &head[self.name_start as usize..self.name_end as usize]
+    fn name<'a>(&self, fields: &'a [u8]) -> &'a [u8] {
+        &fields[self.name_start as usize..self.name_end as usize]
     }
 
-    fn value<'a>(&self, head: &'a [u8]) -> &'a [u8] {
-        &head[self.value_start as usize..self.value_end as usize]
+    pub(super) fn value<'a>(&self, fields: &'a [u8]) -> &'a [u8] {
+        &fields[self.value_start as usize..self.value_end as usize]
     }
 }
 
@@ -90,33 +90,29 @@ fn trim_blanks(mut bytes: &[u8]) -> &[u8] {
 /// The field lines of one head.
 #[derive(Debug, Clone, Copy)]
 pub struct FieldLines<'a> {
-    head: &'a [u8],
+    fields: &'a [u8],
     lines: &'a [FieldLine],
 }
 
 impl<'a> FieldLines<'a> {
-    pub(super) fn new(head: &'a [u8], lines: &'a [FieldLine]) -> Self {
-        FieldLines { head, lines }
-    }
-
-    pub(super) fn head(&self) -> &'a [u8] {
-        self.head
+    pub(super) fn new(fields: &'a [u8], lines: &'a [FieldLine]) -> Self {
+        FieldLines { fields, lines }
     }
 
     /// Returns names and values in order. Values have no white space around them.
     pub fn iter(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> + use<'a> {
-        let head = self.head;
-        self.lines.iter().map(move |line| (line.name(head), line.value(head)))
+        let fields = self.fields;
+        self.lines.iter().map(move |line| (line.name(fields), line.value(fields)))
     }
 
     /// Returns the values of all lines called `name`, in any case.
     pub fn all<'n>(&self, name: &'n str) -> impl Iterator<Item = &'a [u8]> + use<'a, 'n> {
-        let head = self.head;
+        let fields = self.fields;
         let is_same = move |line: &&FieldLine| {
             (line.name_end - line.name_start) as usize == name.len()
-                && line.name(head).eq_ignore_ascii_case(name.as_bytes())
+                && line.name(fields).eq_ignore_ascii_case(name.as_bytes())
         };
-        self.lines.iter().filter(is_same).map(move |line| line.value(head))
+        self.lines.iter().filter(is_same).map(move |line| line.value(fields))
     }
 
     /// Returns the value of the first line called `name`, in any case.

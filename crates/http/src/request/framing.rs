@@ -19,14 +19,14 @@ pub enum Content {
 }
 
 /// What the fields seen so far say about framing.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Framing {
     length: Option<u64>,
     codings: Option<Codings>,
 }
 
 /// A `Transfer-Encoding` list, which may span several field lines.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Codings {
     chunked: u32,
     others: u32,

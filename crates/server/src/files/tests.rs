@@ -4,7 +4,7 @@ use std::fs::FileTimes;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use milepost_http::request::{HeadLimits, parse};
+use milepost_http::request::{HeadLimits, HeadRoom, parse};
 use tempfile::TempDir;
 
 use super::*;
@@ -227,8 +227,8 @@ impl Answer {
 
 fn get(files: &mut Files, path: &Path, method: &str, fields: &str) -> Answer {
     let head = format!("{method} / HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
-    let mut lines = Vec::new();
-    let head = parse(head.as_bytes(), &HeadLimits::default(), &mut lines).unwrap().unwrap();
+    let mut room = HeadRoom::default();
+    let head = parse(head.as_bytes(), &HeadLimits::default(), &mut room).unwrap().unwrap();
     let mut reply = Reply::default();
     let wanted = Wanted {
         path: path.as_os_str().as_bytes(),

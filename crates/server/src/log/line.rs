@@ -149,7 +149,7 @@ impl<'w> Writer<'w> {
                 Version::Http2 => "HTTP/2.0",
             })),
             LogWhat::Traffic(which) => {
-                let received = head.map_or(answered.line.len(), |head| head.length) as u64;
+                let received = head.map_or(answered.line.len(), |head| head.bytes.len()) as u64;
                 let content = match head.map(|head| head.content) {
                     Some(Content::Length(length)) => length,
                     _ => 0,

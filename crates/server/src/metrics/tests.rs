@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use milepost_engine::LoadOptions;
-use milepost_http::request::{HeadLimits, parse};
+use milepost_http::request::{HeadLimits, HeadRoom, parse};
 
 use super::*;
 use crate::outside::FileSystem;
@@ -21,8 +21,8 @@ fn site(root: &Path, text: &str) -> Arc<Site> {
 
 fn ask(responder: &mut SiteResponder, path: &str) {
     let text = format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n");
-    let mut lines = Vec::new();
-    let head = parse(text.as_bytes(), &HeadLimits::default(), &mut lines).unwrap().unwrap();
+    let mut room = HeadRoom::default();
+    let head = parse(text.as_bytes(), &HeadLimits::default(), &mut room).unwrap().unwrap();
     let address = ([127, 0, 0, 1], 80).into();
     let peer = Peer::new(address, address);
     responder.respond(&head, &peer, &mut Reply::default());
