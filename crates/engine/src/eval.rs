@@ -56,7 +56,7 @@ use self::conclude::Answer;
 use crate::decision::{Decision, Outcome, Place, Rule};
 use crate::expr::Capture;
 use crate::index::Candidates;
-use crate::log::LogExpression;
+use crate::log::{LogExpression, SectionLevels};
 use crate::outside::{FileKind, Outside};
 use crate::pool::Pool;
 use crate::program::{DirConfig, Naming, Program, Server};
@@ -277,8 +277,8 @@ struct Run<'r> {
     host_field: Option<&'r [u8]>,
     /// What the server calls itself where the request is.
     naming: Naming,
-    /// How much of mod_rewrite the sections ask for where the request is.
-    rewrite_level: Option<u8>,
+    /// What `LogLevel` says in the sections where the request is.
+    levels: SectionLevels,
     work: &'r mut Work,
     /// The directive that decided.
     rule: Option<(Place, Option<Arc<Pool>>)>,
@@ -332,7 +332,7 @@ pub(crate) fn decide<'s>(
         authority,
         host_field,
         naming: program.servers[number].base.naming,
-        rewrite_level: None,
+        levels: SectionLevels::default(),
         work,
         rule: None,
         has_first: false,
@@ -405,7 +405,7 @@ fn go_on<'s>(
         authority,
         host_field: None,
         naming,
-        rewrite_level: config.rewrite_level,
+        levels: config.levels,
         work,
         rule: rule.take(),
         has_first: *has_first,
@@ -527,7 +527,7 @@ impl<'r> Run<'r> {
             let text = String::from_utf8_lossy(text.trim_ascii()).into_owned();
             Directive { file: pool.path(place.file).to_owned(), line, text }
         });
-        let (depth, rewrite_level) = (self.subrequests, self.rewrite_level);
+        let (depth, rewrite_level) = (self.subrequests, self.levels.rewrite());
         let step = Step { depth, directive, event: event(self), rewrite_level };
         self.work.trace.get_or_insert_default().push(step);
     }

@@ -14,8 +14,9 @@ pub use error_format::{ErrorFormat, ErrorItem, ErrorWhat, Missing};
 pub use error_log::ErrorLogSettings;
 use error_log::ErrorLogs;
 pub use format::{LogFormat, LogItem, LogPort, LogTime, LogTraffic, LogUnit, LogWhat};
-pub(crate) use level::{LogLevels, rewrite_level};
+pub(crate) use level::{LogLevels, SectionLevels};
 
+use crate::eval::Logged;
 use crate::expr::Condition;
 
 /// The format that needs no `LogFormat`.
@@ -156,9 +157,9 @@ impl LogSettings {
         self.errors.servers()
     }
 
-    /// Whether a server writes messages of the proxy at this level, `error` being 3, to the error log.
-    pub fn proxy_says(&self, server: usize, level: u8) -> bool {
-        level <= self.levels.proxy(server)
+    /// Whether messages of the proxy about a request are written at this level, `error` being 3.
+    pub fn proxy_says(&self, request: &Logged<'_>, level: u8) -> bool {
+        level <= request.proxy_level().unwrap_or_else(|| self.levels.proxy(request.server()))
     }
 
     /// How much of mod_rewrite a server writes to the error log: 1 to 8 for `trace1` to `trace8`, or 0.

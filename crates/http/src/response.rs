@@ -6,14 +6,19 @@
 //!
 //! Source: RFC 9112 sections 4 (status line), 6.3 (message body length) and 9.3 (persistence).
 
+use std::mem::MaybeUninit;
 use std::ops::Range;
 
 /// Longest message head that is accepted. Servers limit theirs to 8 KiB or so; eight times that is
 /// a mistake or an attack.
 pub const HEAD_BYTES_MAX: usize = 64 * 1024;
 
-/// Most field lines that are accepted, the limit that servers put on requests.
-pub const FIELDS_MAX: usize = 100;
+/// Most field lines that are accepted: as many as the longest head has room for, the shortest being `a:`.
+/// httpd has no limit of its own for them either.
+pub const FIELDS_MAX: usize = HEAD_BYTES_MAX / 4;
+
+/// Field lines that need no memory beside the stack.
+const FIELDS_USUAL: usize = 100;
 
 /// What the head of a response says, borrowed from its bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,19 +81,23 @@ pub enum HeadError {
 }
 
 impl<'a> ResponseHead<'a> {
-    /// Reads `head`, which ends with the empty line, in answer to `method`. Does not allocate.
+    /// Reads `head`, which ends with the empty line, in answer to `method`. Does not allocate, if there are no
+    /// more than 100 field lines.
     ///
     /// # Errors
     ///
     /// When the head breaks the grammar or contradicts itself.
     pub fn parse(head: &'a [u8], method: RequestMethod) -> Result<Self, HeadError> {
-        let mut fields = [const { std::mem::MaybeUninit::uninit() }; FIELDS_MAX];
+        let config = httparse::ParserConfig::default();
+        let mut usual = [const { MaybeUninit::uninit() }; FIELDS_USUAL];
+        let mut many = Vec::new();
         let mut response = httparse::Response::new(&mut []);
-        let parsed = httparse::ParserConfig::default().parse_response_with_uninit_headers(
-            &mut response,
-            head,
-            &mut fields,
-        );
+        let mut parsed = config.parse_response_with_uninit_headers(&mut response, head, &mut usual);
+        if parsed == Err(httparse::Error::TooManyHeaders) {
+            let lines = memchr::memchr_iter(b'\n', head).count();
+            many.resize_with(lines.min(FIELDS_MAX), MaybeUninit::uninit);
+            parsed = config.parse_response_with_uninit_headers(&mut response, head, &mut many);
+        }
         match parsed {
             Ok(httparse::Status::Complete(_)) => {}
             Ok(httparse::Status::Partial) => return Err(HeadError::Incomplete),

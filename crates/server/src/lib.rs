@@ -37,7 +37,7 @@ mod worker;
 
 pub use descriptors::raise_descriptor_limit;
 pub use endpoint::Endpoint;
-pub use error_log::{ErrorLog, report, report_diagnostic, report_error};
+pub use error_log::{ErrorLog, note, report, report_diagnostic, report_error};
 pub use helpers::{HelperError, Helpers};
 pub use http2::Http2Limits;
 pub use inherited::Inherited;

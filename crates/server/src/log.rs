@@ -34,6 +34,7 @@ use rustix::process::{Uid, geteuid};
 use errors::Errors;
 use line::Writer;
 pub(crate) use line::{Exchange, Lines, escape, escape_unquoted};
+pub(crate) use sink::start_reader;
 use sink::{Bell, Destination, Sink};
 
 use crate::limits::{LOG_CLOSE_GRACE, LOG_PAUSE};

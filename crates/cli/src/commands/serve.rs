@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex};
 use anyhow::Context;
 use milepost_engine::{Listen, Settings};
 use milepost_server::{
-    Endpoint, Inherited, Logs, Manager, Metrics, PidFile, Scrape, Server, Tls, become_user,
+    Endpoint, Inherited, Logs, Manager, Metrics, PidFile, Scrape, Server, Tls, become_user, note,
     raise_descriptor_limit, report,
 };
 
@@ -130,6 +130,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     report(&status);
     if let Some(log) = error_log {
         log.install().context("cannot write the error log")?;
+        note(&status);
     }
     manager.ready(&status);
     let outcome = running.join();
@@ -137,6 +138,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     lock(&serving).logs.close();
     drop(lock(&serving).pid_file.take());
     outcome?;
+    note("stopped");
     Ok(ExitCode::SUCCESS)
 }
 

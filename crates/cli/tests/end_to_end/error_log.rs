@@ -53,7 +53,8 @@ fn lines_and_levels_are_those_of_apache() {
         "%{X-Id}i % %l %9P%m %8l %{X-Odd}i\\ x %E: end",
     ];
     for format in formats {
-        let (apache, milepost) = logs(&format!("{LEVELS}ErrorLogFormat \"{format} ## %M\"\n"));
+        let (apache, milepost) =
+            logs(&format!("{LEVELS}ErrorLogFormat \"{format} ## %M\"\n"), &REQUESTS);
         assert!(apache.len() >= 3, "{apache:?}");
         assert_eq!(milepost, apache, "{format}");
     }
@@ -63,7 +64,7 @@ fn lines_and_levels_are_those_of_apache() {
 fn a_line_before_the_first_of_a_request() {
     let formats = "ErrorLogFormat request \"%{X-Id}i first %l\"\nErrorLogFormat request \"[%+{X-Odd}i]\"\n\
                    ErrorLogFormat \"%{X-Id}i %V ## %M\"\n";
-    let (apache, milepost) = logs(&format!("{LEVELS}{formats}"));
+    let (apache, milepost) = logs(&format!("{LEVELS}{formats}"), &REQUESTS);
     // The number of the request stands in the first and in the last of these formats.
     assert!(milepost.iter().any(|line| line.contains("first")), "{milepost:?}");
     assert_eq!(milepost, apache);
@@ -74,7 +75,7 @@ fn a_line_before_the_first_of_a_connection() {
     let formats = "ErrorLogFormat connection \"number- from %v %l %-L %-V %{X-Id}i\"\n\
                    ErrorLogFormat connection \"number- never %+{X-Odd}i\"\n\
                    ErrorLogFormat request \"%{X-Id}i asks\"\nErrorLogFormat \"%{X-Id}i ## %M\"\n";
-    let (apache, milepost) = logs(&format!("{LEVELS}{formats}"));
+    let (apache, milepost) = logs(&format!("{LEVELS}{formats}"), &REQUESTS);
     assert!(milepost.iter().any(|line| line.contains("from loud.test")), "{milepost:?}");
     assert_eq!(milepost, apache);
 }
@@ -107,6 +108,33 @@ fn a_virtual_host_has_its_own_log() {
 }
 
 #[test]
+fn sections_choose_what_the_proxy_says() {
+    let configuration = "LogLevel warn\nErrorLogFormat \"%{X-Id}i ## %M\"\nProxyPass / http://127.0.0.1:1/ retry=0\n\
+        <Location /quiet>\nLogLevel crit\n</Location>\n\
+        <Location /quiet/but>\nLogLevel proxy:error proxy_http:error\n</Location>\n\
+        <Location /other>\nLogLevel rewrite:crit\n</Location>\n\
+        <Proxy http://127.0.0.1:1/alone>\nLogLevel crit\n</Proxy>\n\
+        <If \"%{QUERY_STRING} == 'if'\">\nLogLevel crit\n</If>\n\
+        <VirtualHost *>\nServerName main.test\nProxyPass / http://127.0.0.1:1/ retry=0\n</VirtualHost>\n\
+        <VirtualHost *>\nServerName crit.test\nLogLevel crit\nProxyPass / http://127.0.0.1:1/ retry=0\n\
+        <LocationMatch ^/loud>\nLogLevel debug\n</LocationMatch>\n</VirtualHost>\n";
+    let requests = [
+        ("/a", "main.test"),
+        ("/a?if", "main.test"),
+        ("/quiet/a", "main.test"),
+        ("/quiet/but", "main.test"),
+        ("/other", "main.test"),
+        ("/alone", "main.test"),
+        ("/loud", "crit.test"),
+        ("/a", "crit.test"),
+    ];
+    let (apache, milepost) = logs(configuration, &requests);
+    assert_eq!(milepost, apache);
+    let said: Vec<&str> = apache.iter().map(String::as_str).collect();
+    assert_eq!(said, ["number-0", "number-3", "number-4", "number-6"]);
+}
+
+#[test]
 fn a_failing_backend_is_told_with_the_number_of_the_error() {
     let format = "ErrorLogFormat request \"%{X-Id}i %L\"\nErrorLogFormat \"%E [%m:%l] %a %L: %M\"\n\
         CustomLog @ROOT@/access.@LOGS@ \"%>s %L %{c}L\"\nErrorLogFormat connection \"new %{c}L\"\n\
@@ -114,7 +142,7 @@ fn a_failing_backend_is_told_with_the_number_of_the_error() {
     let directory = asked(format, &[("/away", "main.test")]);
     let log = fs::read_to_string(directory.path().join("error.milepost")).expect("a log");
     let lines: Vec<&str> = log.lines().collect();
-    let [.., connection, request, message] = &lines[..] else { panic!("{log}") };
+    let [.., connection, request, message, _stopped] = &lines[..] else { panic!("{log}") };
     let connection = connection.strip_prefix("new ").unwrap_or_else(|| panic!("{log}"));
     let request = request.strip_prefix("number-0 ").unwrap_or_else(|| panic!("{log}"));
     assert!(message.starts_with("(111)Connection refused [proxy:error] 127.0.0.1:"), "{log}");
@@ -128,8 +156,8 @@ fn a_failing_backend_is_told_with_the_number_of_the_error() {
 }
 
 /// What the error logs of both have of requests.
-fn logs(configuration: &str) -> (BTreeSet<String>, BTreeSet<String>) {
-    let directory = asked(configuration, &REQUESTS);
+fn logs(configuration: &str, requests: &[(&str, &str)]) -> (BTreeSet<String>, BTreeSet<String>) {
+    let directory = asked(configuration, requests);
     let of = |who| of_requests(&directory.path().join(format!("error.{who}")));
     (of("apache"), of("milepost"))
 }

@@ -48,6 +48,9 @@ fn logs_are_opened_anew_by_a_signal() {
     assert_eq!(server.end().code(), Some(0));
     let rule = format!("{}:4", file("httpd.conf").display());
     let read = |name: &str| fs::read_to_string(file(name)).expect("a log");
+    let first = read("errors.1");
+    assert!(first.contains("] serving httpd.conf on "), "{first}");
+    assert!(read("errors").ends_with("] stopped\n"), "{}", read("errors"));
     assert_eq!(read("access.1"), format!("/a/1 {rule}\n/a/2 {rule}\n"));
     assert_eq!(read("access"), format!("/a/3 {rule}\n"));
 }
@@ -127,13 +130,13 @@ fn a_log_program_keeps_its_rights_over_a_reload() {
     let reader = directory.path().join("reader");
     fs::set_permissions(&reader, fs::Permissions::from_mode(0o755)).expect("changed");
     // That user may start the program, and write nothing here.
-    let text = format!(
-        "Listen {address}\nUser #12345\nGroup #12346\nCustomLog \"|{}\" %U\n",
-        reader.display()
-    );
-    write(&directory, "httpd.conf", &text);
-    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).expect("changed");
-    let mut server = Server::start(&["-d", path(&directory), "-f", "httpd.conf"]);
+    let start = |logs: &str| {
+        let text = format!("Listen {address}\nUser #12345\nGroup #12346\n{logs}");
+        write(&directory, "httpd.conf", &text);
+        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).expect("changed");
+        Server::start(&["-d", path(&directory), "-f", "httpd.conf"])
+    };
+    let mut server = start(&format!("CustomLog \"|{}\" %U\n", reader.display()));
     for count in 1..=3 {
         ask(address, "/a");
         until(|| fs::read_to_string(&log).is_ok_and(|text| text == "/a\n".repeat(count)));
@@ -142,6 +145,34 @@ fn a_log_program_keeps_its_rights_over_a_reload() {
     }
     server.signal("TERM");
     assert_eq!(server.end().code(), Some(0));
+    let mut server = start(&format!("ErrorLog \"|{}\"\n", reader.display()));
+    for count in 1..=3 {
+        server.signal("HUP");
+        let anew = |text: String| text.matches(" anew on ").count() == count;
+        until(|| fs::read_to_string(&log).is_ok_and(anew));
+    }
+    server.signal("TERM");
+    assert_eq!(server.end().code(), Some(0));
+}
+
+#[test]
+fn a_program_of_the_error_log_that_ends_is_started_again() {
+    let directory = directory();
+    let address = free_address();
+    let log = directory.path().join("log");
+    let once = "#!/bin/sh\nread -r line\necho \"$line\" >> \"$(dirname \"$0\")/log\"\n";
+    write(&directory, "once", once);
+    let once = directory.path().join("once");
+    fs::set_permissions(&once, fs::Permissions::from_mode(0o755)).expect("changed");
+    let text = format!("Listen {address}\nErrorLog \"|{}\"\n", once.display());
+    write(&directory, "httpd.conf", &text);
+    let server = Server::start(&["-d", path(&directory), "-f", "httpd.conf"]);
+    write(&directory, "httpd.conf", "Nonsense\n");
+    for _ in 1..=3 {
+        let before = fs::read_to_string(&log).unwrap_or_default();
+        server.signal("HUP");
+        until(|| fs::read_to_string(&log).is_ok_and(|text| text.len() > before.len()));
+    }
 }
 
 #[test]

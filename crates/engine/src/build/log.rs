@@ -12,7 +12,7 @@ use super::{Builder, Context, Directive};
 use crate::expr::Condition;
 use crate::log::{
     ErrorFormat, ErrorWhat, FormatChoice, LogCondition, LogDraft, LogExpression, LogFormat,
-    LogTarget, Missing, NamedFormat, Syslog, rewrite_level,
+    LogTarget, Missing, NamedFormat, Syslog,
 };
 
 /// The facilities of syslog and their numbers.
@@ -202,11 +202,9 @@ impl Builder<'_> {
             return false;
         }
         if !context.scope.is_server() {
-            let words = directive.words();
-            if let Some(level) = rewrite_level(words.iter().map(|word| &*word.text)) {
-                context.dir.config.rewrite_level = Some(level);
-                self.settings.logs.levels.set_in_section(level);
-            }
+            let levels = &mut context.dir.config.levels;
+            Words::new(directive.args).for_each(|word| levels.set(&word.text));
+            self.settings.logs.levels.set_in_section(*levels);
             return true;
         }
         for word in Words::new(directive.args) {

@@ -237,7 +237,15 @@ impl Builder<'_> {
                     // A map call of mod_rewrite has a colon; anything else was meant as a variable.
                     if !name.contains(&b':') {
                         let message = format!("variable {} is not defined or empty", show(name));
-                        self.report_place(place, 1, Finding::warning(message));
+                        let hint = match name.starts_with(b"APACHE_") {
+                            true => {
+                                "Debian's are those of its `envvars`: `. /etc/apache2/envvars` before the command"
+                            }
+                            false => {
+                                "say what it is with `Define`, with `-D`, or in the environment"
+                            }
+                        };
+                        self.report_place(place, 1, Finding::warning(message).hint(hint));
                     }
                     out.extend_from_slice(&rest[start..=start + end]);
                 }

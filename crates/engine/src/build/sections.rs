@@ -90,8 +90,7 @@ impl Builder<'_> {
         let mut section = Context { scope, server: context.server, directory, dir: &mut dir };
         inner(self, &mut section);
         if let Some(tls) = dir.tls.take() {
-            dir.config.proxy.tls = Some(self.tls_sections.len());
-            self.section_tls(&matcher, context.server, *tls);
+            dir.config.proxy.tls = Some(self.section_tls(context.server, *tls));
         }
         let config = self.finish_dir(dir);
         let depth = match &matcher {

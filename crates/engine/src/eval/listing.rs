@@ -209,7 +209,7 @@ impl Run<'_> {
         sub.uri.clone_from(&hop.uri);
         sub.uri.extend_from_slice(name);
         sub.filename.extend_from_slice(file);
-        let (rule, naming, level) = (self.rule.clone(), self.naming, self.rewrite_level);
+        let (rule, naming, levels) = (self.rule.clone(), self.naming, self.levels);
         let answer = std::mem::take(&mut self.work.answer);
         self.subrequests += 1;
         let status = match self.map_to_storage(&mut sub) {
@@ -224,7 +224,7 @@ impl Run<'_> {
         };
         self.subrequests -= 1;
         self.work.answer = answer;
-        (self.rule, self.naming, self.rewrite_level) = (rule, naming, level);
+        (self.rule, self.naming, self.levels) = (rule, naming, levels);
         let is_shown = status < 400 || shows_forbidden && matches!(status, 401 | 403);
         is_shown.then_some(sub)
     }

@@ -48,6 +48,11 @@ impl<'s> Logged<'s> {
         }
     }
 
+    /// The level of the proxy's messages that sections have set where the request is.
+    pub(crate) fn proxy_level(&self) -> Option<u8> {
+        self.scratch.hop.config.as_deref()?.levels.proxy()
+    }
+
     /// A variable, as `SetEnvIf` and the rules have left it.
     pub fn variable(&self, name: &[u8]) -> Option<&'s [u8]> {
         self.scratch.hop.env.get(name)

@@ -22,10 +22,10 @@ impl Run<'_> {
     /// All phases before the handler; a subrequest that only looks ends here. `Ok` says whether the
     /// handler takes path info.
     pub(super) fn prepare(&mut self, hop: &mut Hop) -> Result<bool, End> {
-        let (naming, rewrite_level) = (self.naming, self.rewrite_level);
+        let (naming, levels) = (self.naming, self.levels);
         let result = self.run_phases(hop);
         if hop.subrequest {
-            (self.naming, self.rewrite_level) = (naming, rewrite_level);
+            (self.naming, self.levels) = (naming, levels);
         }
         result
     }
@@ -39,7 +39,7 @@ impl Run<'_> {
         self.add_vary(hop);
         hop.config = config.shared();
         self.naming = config.get().naming;
-        self.rewrite_level = config.get().rewrite_level;
+        self.levels = config.get().levels;
         if let Translated::End(end) = self.translate(hop, &config) {
             return Err(end);
         }
@@ -55,7 +55,7 @@ impl Run<'_> {
             let config = self.proxy_config(hop);
             hop.config = config.shared();
             self.naming = config.get().naming;
-            self.rewrite_level = config.get().rewrite_level;
+            self.levels = config.get().levels;
             self.set_env_of_sections(hop, &config);
             self.check_access(hop, &config)?;
             self.canonical_proxy_url(hop, &config).map_err(End::Status)?;
@@ -68,7 +68,7 @@ impl Run<'_> {
         self.add_vary(hop);
         hop.config = config.shared();
         self.naming = config.get().naming;
-        self.rewrite_level = config.get().rewrite_level;
+        self.levels = config.get().levels;
         self.note(None, |_| Event::File {
             path: hop.filename.clone(),
             kind: match hop.kind {

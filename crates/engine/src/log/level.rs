@@ -50,9 +50,9 @@ impl LogLevels {
         self.said.push(Said { server, module, level });
     }
 
-    /// Notes that a section asks for so much of mod_rewrite.
-    pub(crate) fn set_in_section(&mut self, trace: u8) {
-        self.section_traces |= trace > 0;
+    /// Notes what a section asks for.
+    pub(crate) fn set_in_section(&mut self, levels: SectionLevels) {
+        self.section_traces |= levels.rewrite().is_some_and(|trace| trace > 0);
     }
 
     /// How much of mod_rewrite a server logs: 1 to 8 for `trace1` to `trace8`, or 0.
@@ -83,17 +83,41 @@ impl LogLevels {
     }
 }
 
-/// What the words of a `LogLevel` in a section say about mod_rewrite, if anything.
-pub(crate) fn rewrite_level<'w>(words: impl Iterator<Item = &'w [u8]>) -> Option<u8> {
-    let mut levels = [None; 2];
-    for (module, level) in words.map(parse) {
+/// What the `LogLevel`s of a section say; what they do not, the sections around it do, and then the server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct SectionLevels {
+    rewrite: Option<u8>,
+    proxy: Option<u8>,
+}
+
+impl SectionLevels {
+    /// Notes one word of the directive.
+    pub(crate) fn set(&mut self, word: &[u8]) {
+        let (module, level) = parse(word);
+        let level = Some(level);
         match module {
-            None => levels = [None, Some(trace(level))],
-            Some(Module::Rewrite) => levels[0] = Some(trace(level)),
-            Some(Module::Proxy | Module::Other) => {}
+            None => *self = SectionLevels { rewrite: level, proxy: level },
+            Some(Module::Rewrite) => self.rewrite = level,
+            Some(Module::Proxy) => self.proxy = level,
+            Some(Module::Other) => {}
         }
     }
-    levels[0].or(levels[1])
+
+    /// Lets the more specific `over` override.
+    pub(crate) fn merge(&mut self, over: SectionLevels) {
+        self.rewrite = over.rewrite.or(self.rewrite);
+        self.proxy = over.proxy.or(self.proxy);
+    }
+
+    /// How much of mod_rewrite is logged: 1 to 8 for `trace1` to `trace8`, or 0.
+    pub(crate) fn rewrite(self) -> Option<u8> {
+        self.rewrite.map(trace)
+    }
+
+    /// The last level of what the proxy says that is logged: 0 is `emerg`, 15 `trace8`.
+    pub(crate) fn proxy(self) -> Option<u8> {
+        self.proxy
+    }
 }
 
 /// How much of a trace a level is: 1 to 8 for `trace1` to `trace8`, 0 for those before.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use milepost_http::path::EncodedSlashes;
 
+use crate::log::SectionLevels;
 use crate::pool::Pool;
 use crate::program::{
     Access, AliasList, Edits, EnvRules, ErrorDocument, Expires, FixedEnv, IfSection, Listing, Mime,
@@ -41,8 +42,8 @@ pub(crate) struct DirConfig {
     pub(crate) allow_override: Option<Arc<Override>>,
     /// `UseCanonicalName`, `UseCanonicalPhysicalPort`
     pub(crate) naming: Naming,
-    /// `LogLevel`, as far as it is about mod_rewrite.
-    pub(crate) rewrite_level: Option<u8>,
+    /// `LogLevel`
+    pub(crate) levels: SectionLevels,
     /// `AcceptPathInfo`
     pub(crate) path_info: Option<bool>,
     /// `SetEnvIf` and its relatives.
@@ -235,7 +236,7 @@ impl DirConfig {
             self.allow_override.clone_from(&over.allow_override);
         }
         self.naming.merge(over.naming);
-        self.rewrite_level = over.rewrite_level.or(self.rewrite_level);
+        self.levels.merge(over.levels);
         self.path_info = over.path_info.or(self.path_info);
         self.env_if.extend(over.env_if.iter().cloned());
         if let Some(env) = &over.env {

@@ -71,7 +71,7 @@ impl Errors {
     /// Writes a message about a request, if its server wants messages as grave as this one.
     pub(crate) fn say(&self, about: About<'_>, message: &Message<'_>) {
         let server = about.logged.server();
-        if !self.settings.proxy_says(server, message.severity.number()) {
+        if !self.settings.proxy_says(&about.logged, message.severity.number()) {
             return;
         }
         match self.of_server(server) {

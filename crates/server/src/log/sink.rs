@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use milepost_engine::LogTarget;
 
+use crate::error_log::write_to_stderr;
 use crate::limits::LOG_WAITING_BYTES_MAX;
 
 /// Tells the writer that there is something to write. Rung once for all lines of one pause.
@@ -114,11 +115,15 @@ pub(super) struct Program {
     child: Child,
 }
 
+/// Starts a program whose input is ours.
+pub(crate) fn start_reader(command: &str) -> io::Result<Child> {
+    let mut shell = Command::new("/bin/sh");
+    shell.arg("-c").arg(format!("exec {command}")).stdin(Stdio::piped()).spawn()
+}
+
 impl Program {
     fn start(command: &str) -> io::Result<Program> {
-        let mut shell = Command::new("/bin/sh");
-        shell.arg("-c").arg(format!("exec {command}")).stdin(Stdio::piped());
-        let mut child = shell.spawn()?;
+        let mut child = start_reader(command)?;
         Ok(Program { input: child.stdin.take(), child })
     }
 
@@ -158,7 +163,7 @@ impl Destination {
         }
         match self {
             Destination::File(file) => file.write_all(lines),
-            Destination::Errors => io::stderr().write_all(lines),
+            Destination::Errors => write_to_stderr(lines),
             Destination::Program(program) => {
                 let program = &mut *lock(program);
                 match (program.write(lines), target) {

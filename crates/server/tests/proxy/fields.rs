@@ -54,6 +54,19 @@ fn the_host_may_be_kept_and_fields_left_out() {
 }
 
 #[test]
+fn hundreds_of_fields_are_passed_on() {
+    let cookies: String = (0..300).map(|n| format!("Set-Cookie: c{n}={n}\r\n")).collect();
+    let head = format!("HTTP/1.1 200 OK\r\n{cookies}Content-Length: 2\r\n\r\nok");
+    let backend = Backend::answering(head.leak());
+    let proxy = Proxy::start(&format!("ProxyPass / http://{}/", backend.address));
+    let answer = proxy.get("/");
+    assert_eq!((answer.status, &*answer.content), (200, "ok"), "{answer:?}");
+    let passed: Vec<&str> =
+        answer.head.lines().filter(|line| line.starts_with("Set-Cookie: ")).collect();
+    assert_eq!(passed, cookies.lines().collect::<Vec<_>>());
+}
+
+#[test]
 fn urls_and_cookies_of_the_backend_become_ours() {
     let backend = Backend::answering(
         "HTTP/1.1 302 Found\r\nLocation: http://int.example/back/x?y\r\n\

@@ -35,7 +35,7 @@ const CERTIFICATES: [(&str, &str, &[&str]); 9] = [
 ];
 
 /// The directives of each virtual host.
-const SETTINGS: [(&str, &str); 31] = [
+const SETTINGS: [(&str, &str); 35] = [
     ("off", ""),
     ("on", "SSLProxyEngine on"),
     ("require", "SSLProxyEngine on\nSSLProxyVerify require\n@CA@"),
@@ -75,6 +75,26 @@ const SETTINGS: [(&str, &str); 31] = [
         "section-merged",
         "SSLProxyEngine on\nSSLProxyProtocol -all +TLSv1.2\n@FAILS@\n\
          <Proxy @URL@ retry=0>\nSSLProxyVerify none\n</Proxy>",
+    ),
+    (
+        "section-around",
+        "SSLProxyEngine on\n<Proxy *>\n@FAILS@\n</Proxy>\n\
+         <Proxy @URL@ retry=0>\nSSLProxyProtocol -all +TLSv1.2\n</Proxy>",
+    ),
+    (
+        "section-around-engine",
+        "<Proxy *>\nSSLProxyEngine on\n</Proxy>\n\
+         <Proxy @URL@ retry=0>\nSSLProxyProtocol -all +TLSv1.2\n</Proxy>",
+    ),
+    (
+        "section-overlaps",
+        "SSLProxyEngine on\n<ProxyMatch localhost>\n@FAILS@\n</ProxyMatch>\n\
+         <ProxyMatch https>\nSSLProxyProtocol -all +TLSv1.2\n</ProxyMatch>",
+    ),
+    (
+        "section-overlaps-later",
+        "SSLProxyEngine on\n<ProxyMatch https>\nSSLProxyProtocol -all +TLSv1.2\n</ProxyMatch>\n\
+         <ProxyMatch localhost>\n@FAILS@\n</ProxyMatch>",
     ),
     (
         "section-balancer",

@@ -6,7 +6,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use milepost_server::{Manager, Reloader, Stopper, WATCH_INTERVAL};
+use milepost_server::{Manager, Reloader, Stopper, WATCH_INTERVAL, note};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGWINCH};
 use signal_hook::iterator::Signals;
 
@@ -41,10 +41,12 @@ pub(super) fn act_on_signals(
         for signal in signals.forever() {
             match signal {
                 SIGTERM | SIGINT => {
+                    note("told to stop: answers under way have 10 s");
                     manager.stopping();
                     return stopper.stop();
                 }
                 SIGWINCH => {
+                    note("told to stop when all answers are finished");
                     manager.stopping();
                     let grace = lock(&serving).site.settings().graceful_timeout;
                     stopper.stop_within(grace);
