@@ -31,6 +31,7 @@ mod protocol;
 mod proxy;
 mod proxy_worker;
 mod reader;
+mod regex;
 mod report;
 mod rewrite;
 mod script;
@@ -38,6 +39,7 @@ mod sections;
 mod servers;
 mod serving;
 mod slips;
+mod spelling;
 mod tls;
 mod values;
 mod version;
@@ -135,6 +137,7 @@ pub(crate) fn build_htaccess(
     let root = program.settings.server_root.clone();
     let mut builder = Builder::new(outside, program.lookup, root, program.names.clone());
     builder.purpose = program.purpose;
+    builder.regex = program.regex;
     builder.allowed = Some(Arc::clone(allowed));
     let mut dir = DirDraft::default();
     let mut context = Context {
@@ -160,6 +163,8 @@ struct Builder<'o> {
     outside: &'o dyn Outside,
     lookup: Lookup,
     purpose: Purpose,
+    /// `RegexDefaultOptions`, as of now.
+    regex: milepost_pcre::Options,
     pool: Pool,
     diagnostics: Vec<Diagnostic>,
     settings: Settings,
@@ -280,6 +285,7 @@ impl<'o> Builder<'o> {
             outside,
             lookup,
             purpose: Purpose::default(),
+            regex: milepost_pcre::Options::default(),
             pool: Pool::default(),
             diagnostics: Vec::new(),
             settings: Settings { server_root, ..Settings::default() },
@@ -345,6 +351,7 @@ impl<'o> Builder<'o> {
             names,
             lookup,
             purpose,
+            regex: self.regex,
             programs,
             databases,
             proxies,

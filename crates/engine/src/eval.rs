@@ -32,6 +32,7 @@ mod phases;
 mod proxy;
 mod rewrite;
 mod section_alias;
+mod spelling;
 mod table;
 mod target;
 mod tls;

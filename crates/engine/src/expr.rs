@@ -46,6 +46,8 @@ pub(crate) struct Dialect {
     pub(crate) restricted: bool,
     /// mod_ssl is loaded: there are `SSL_…` variables and the function `SSL`.
     pub(crate) tls: bool,
+    /// What its regular expressions mean.
+    pub(crate) regex: milepost_pcre::Options,
 }
 
 /// The string that a regular expression matched last, and where its groups are.

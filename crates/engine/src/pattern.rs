@@ -9,7 +9,7 @@ mod walk;
 
 use std::sync::OnceLock;
 
-use milepost_pcre::{Captures, Case, CompileError, MatchError, Matcher, Regex};
+use milepost_pcre::{Captures, Case, CompileError, MatchError, Matcher, Options, Regex};
 
 pub(crate) use analyze::Reach;
 use analyze::{Facts, Key};
@@ -42,7 +42,7 @@ enum Shape {
 #[derive(Debug)]
 struct Compiled {
     text: Str,
-    case: Case,
+    options: Options,
     /// `None` inside: it does not compile.
     regex: OnceLock<Option<Regex>>,
 }
@@ -55,9 +55,10 @@ impl Pattern {
     pub(crate) fn new(
         pool: &mut Pool,
         text: Str,
-        case: Case,
+        options: impl Into<Options>,
     ) -> Result<(Pattern, Option<Handle>), CompileError> {
-        if case == Case::Sensitive
+        let options = that_matter(pool.get(text), options.into());
+        if options == Options::default()
             && let Some(end) = walk::literal_end(pool.get(text))
             && end <= analyze::LITERAL_BYTES_MAX
         {
@@ -67,12 +68,12 @@ impl Pattern {
             return Ok((Pattern(Shape::Walk(text)), Some(handle)));
         }
         let facts = analyze::analyze(pool.get(text));
-        let shape = Shape::of(pool, text, case, &facts);
+        let shape = Shape::of(pool, text, options, &facts);
         if !facts.valid && !matches!(shape, Shape::Walk(_)) {
             // Compiled once to see that it compiles; kept only when it is tried.
-            Regex::without_jit(pool.get(text), case)?;
+            Regex::without_jit(pool.get(text), options)?;
         }
-        let handle = handle(pool, text, &shape, case, facts);
+        let handle = handle(pool, text, &shape, options, facts);
         Ok((Pattern(shape), handle))
     }
 
@@ -103,7 +104,7 @@ impl Pattern {
             }
             Shape::Walk(text) => walk::find(pool.get(text), subject),
             Shape::Other(ref compiled) => {
-                let compile = || Regex::new(pool.get(compiled.text), compiled.case).ok();
+                let compile = || Regex::new(pool.get(compiled.text), compiled.options).ok();
                 match compiled.regex.get_or_init(compile) {
                     Some(regex) => matcher.find(regex, subject)?,
                     // It compiled at load; only want of memory can get here.
@@ -142,17 +143,30 @@ impl Pattern {
     pub(crate) fn names(&self, pool: &Pool) -> Vec<(String, u32)> {
         // What has a name is none of the simpler shapes.
         let Shape::Other(compiled) = &self.0 else { return Vec::new() };
-        Regex::without_jit(pool.get(compiled.text), compiled.case)
+        Regex::without_jit(pool.get(compiled.text), compiled.options)
             .map(|regex| regex.names())
             .unwrap_or_default()
     }
 }
 
+/// The options, but for those that change nothing in this pattern.
+fn that_matter(pattern: &[u8], mut options: Options) -> Options {
+    options.dot_matches_all |= !pattern.contains(&b'.');
+    options.dollar_at_end_only |= !pattern.contains(&b'$');
+    options
+}
+
 /// What a string must have for the pattern to match.
-fn handle(pool: &mut Pool, text: Str, shape: &Shape, case: Case, facts: Facts) -> Option<Handle> {
+fn handle(
+    pool: &mut Pool,
+    text: Str,
+    shape: &Shape,
+    options: Options,
+    facts: Facts,
+) -> Option<Handle> {
     let is_regex = matches!(shape, Shape::Walk(_) | Shape::Other(_));
     let pattern = if is_regex { pool.get(text).to_vec() } else { Vec::new() };
-    let folded = facts.folded || case == Case::Insensitive;
+    let folded = facts.folded || options.case == Case::Insensitive;
     let keys = match *shape {
         // The literal is in the pool already.
         Shape::Exact(literal) => Keys::One((literal, Reach::Exact)),
@@ -168,7 +182,12 @@ fn handle(pool: &mut Pool, text: Str, shape: &Shape, case: Case, facts: Facts) -
                 if folded {
                     key.literal.make_ascii_lowercase();
                 }
-                (pool.add(&key.literal), key.reach)
+                // Where `$` lets a newline follow, the literal is not all of it.
+                let reach = match key.reach {
+                    Reach::Exact if !options.dollar_at_end_only => Reach::Prefix,
+                    reach => reach,
+                };
+                (pool.add(&key.literal), reach)
             };
             let tail = facts.key_of_tail(&pattern).map(|key| vec![key]);
             let keys = facts.keys.or(tail)?;
@@ -182,9 +201,9 @@ fn handle(pool: &mut Pool, text: Str, shape: &Shape, case: Case, facts: Facts) -
 }
 
 impl Shape {
-    fn of(pool: &mut Pool, text: Str, case: Case, facts: &Facts) -> Shape {
-        let other = || Shape::Other(Box::new(Compiled { text, case, regex: OnceLock::new() }));
-        if case == Case::Insensitive {
+    fn of(pool: &mut Pool, text: Str, options: Options, facts: &Facts) -> Shape {
+        let other = || Shape::Other(Box::new(Compiled { text, options, regex: OnceLock::new() }));
+        if options != Options::default() {
             return other();
         }
         let Some(tail) = facts.tail else {
@@ -238,14 +257,17 @@ mod tests {
         #[test]
         fn shortcuts_equal_pcre(
             text in r"\^?(a|b|/|\\\.|\.|\*|\?|\(|\)|\||\[ab\]|\(a\|b\)|\(/\.\*\)\?|/\?|\(\.\*\)|\(\?:b\)|a\+|\{2\}|\\d|\^|\$){0,6}\$?",
-            subjects in prop::collection::vec("[ab/.0A]{0,6}", 12),
+            subjects in prop::collection::vec("[ab/.0A]{0,6}\n?[ab]?", 12),
             insensitive: bool,
+            dot_matches_all: bool,
+            dollar_at_end_only: bool,
         ) {
             let case = if insensitive { Case::Insensitive } else { Case::Sensitive };
+            let options = Options { case, dot_matches_all, dollar_at_end_only };
             let mut pool = Pool::default();
             let stored = pool.add(text.as_bytes());
-            let compiled = Regex::new(text.as_bytes(), case);
-            let pattern = Pattern::new(&mut pool, stored, case);
+            let compiled = Regex::new(text.as_bytes(), options);
+            let pattern = Pattern::new(&mut pool, stored, options);
             prop_assert_eq!(pattern.is_ok(), compiled.is_ok(), "validity of {}", text);
             let (Ok((pattern, handle)), Ok(regex)) = (pattern, compiled) else { return Ok(()) };
             let mut matcher = Matcher::new();

@@ -32,7 +32,7 @@ pub(crate) use access::{
     RequireTest, Requirement, TlsAccess,
 };
 pub(crate) use alias::{AliasList, AliasMatcher, AliasRule};
-pub(crate) use directory::{DirConfig, Naming, Options, Override, RewriteDir};
+pub(crate) use directory::{DirConfig, Naming, Options, Override, RewriteDir, Spelling};
 pub(crate) use edit::{Action, Edit, EditCondition, EditList, Edits, Piece, Replacement, Value};
 pub(crate) use environment::{Attribute, EnvChange, EnvRule, EnvRules, EnvTest, FixedEnv};
 pub(crate) use error_document::{Document, DocumentKind, ErrorDocument};
@@ -76,6 +76,8 @@ pub(crate) struct Program {
     pub(crate) names: Names,
     pub(crate) lookup: Lookup,
     pub(crate) purpose: crate::build::Purpose,
+    /// `RegexDefaultOptions` as it was at the end: what patterns of `.htaccess` files mean.
+    pub(crate) regex: milepost_pcre::Options,
     /// Programs of `prg:` maps.
     pub(crate) programs: Vec<MapProgram>,
     /// Databases, one for each server.

@@ -90,6 +90,11 @@ pub enum Event {
         /// Its URL-path or file.
         target: Vec<u8>,
     },
+    /// There is no such file, and others have names like it.
+    Respelled {
+        /// Their names, the nearest first.
+        names: Vec<Vec<u8>>,
+    },
     /// The request goes to a server behind this one.
     Proxied {
         /// The URL, as it was put together.

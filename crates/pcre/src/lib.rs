@@ -37,6 +37,40 @@ pub enum Case {
     Insensitive,
 }
 
+/// What a pattern means beyond its text: what `RegexDefaultOptions` changes. By default as httpd has it
+/// where nothing is said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Options {
+    /// Whether ASCII letters match in both cases (`ICASE`).
+    pub case: Case,
+    /// `.` matches the end of a line too (`DOTALL`).
+    pub dot_matches_all: bool,
+    /// `$` does not match before a newline at the very end (`DOLLAR_ENDONLY`).
+    pub dollar_at_end_only: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { case: Case::Sensitive, dot_matches_all: true, dollar_at_end_only: true }
+    }
+}
+
+impl From<Case> for Options {
+    fn from(case: Case) -> Self {
+        Options { case, ..Options::default() }
+    }
+}
+
+impl Options {
+    /// These, for a directive that says something of its own about letters: either may fold them.
+    pub fn with(self, case: Case) -> Options {
+        match case {
+            Case::Sensitive => self,
+            Case::Insensitive => Options { case, ..self },
+        }
+    }
+}
+
 /// The pattern does not compile.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message} at byte {offset} of the pattern")]
@@ -63,8 +97,8 @@ impl Regex {
     ///
     /// # Errors
     /// [`CompileError`] with PCRE2's own words.
-    pub fn new(pattern: &[u8], case: Case) -> Result<Regex, CompileError> {
-        let regex = Regex::without_jit(pattern, case)?;
+    pub fn new(pattern: &[u8], options: impl Into<Options>) -> Result<Regex, CompileError> {
+        let regex = Regex::without_jit(pattern, options)?;
         // SAFETY: `code` is a live pattern that nobody else has seen yet. A failure (no JIT on this
         // machine, no executable memory) leaves it usable by the interpreter, so it is ignored.
         unsafe { sys::pcre2_jit_compile_8(regex.code.as_ptr(), sys::PCRE2_JIT_COMPLETE) };
@@ -75,10 +109,15 @@ impl Regex {
     ///
     /// # Errors
     /// [`CompileError`] with PCRE2's own words.
-    pub fn without_jit(pattern: &[u8], case: Case) -> Result<Regex, CompileError> {
-        let mut options = sys::PCRE2_DOTALL | sys::PCRE2_DOLLAR_ENDONLY | sys::PCRE2_DUPNAMES;
-        if case == Case::Insensitive {
-            options |= sys::PCRE2_CASELESS;
+    pub fn without_jit(pattern: &[u8], options: impl Into<Options>) -> Result<Regex, CompileError> {
+        let wanted = options.into();
+        let mut options = sys::PCRE2_DUPNAMES;
+        for (is_wanted, option) in [
+            (wanted.case == Case::Insensitive, sys::PCRE2_CASELESS),
+            (wanted.dot_matches_all, sys::PCRE2_DOTALL),
+            (wanted.dollar_at_end_only, sys::PCRE2_DOLLAR_ENDONLY),
+        ] {
+            options |= if is_wanted { option } else { 0 };
         }
         let (mut code, mut offset) = (0, 0);
         // SAFETY: pattern and length describe one live slice; the two out-parameters outlive the

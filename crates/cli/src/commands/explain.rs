@@ -241,6 +241,9 @@ fn print_step(out: &mut impl Write, step: &Step) -> io::Result<()> {
             writeln!(out, "{indent}file {}: {kind}{info}", text(path))
         }
         Event::Subrequest { target } => writeln!(out, "{indent}subrequest {}", text(target)),
+        Event::Respelled { names } => {
+            writeln!(out, "{indent}names like it: {}", texts(names).join(", "))
+        }
         Event::Proxied { url } => {
             print_directive(out, step, &indent)?;
             writeln!(out, "{indent}proxied to {}", text(url))
@@ -305,6 +308,7 @@ fn step_json(step: &Step) -> Value {
             json!({ "step": "file", "path": text(path), "kind": kind, "path_info": text(path_info) })
         }
         Event::Subrequest { target } => json!({ "step": "subrequest", "target": text(target) }),
+        Event::Respelled { names } => json!({ "step": "respelled", "names": texts(names) }),
         Event::Proxied { url } => json!({ "step": "proxied", "url": text(url) }),
         Event::InternalRedirect { target } => {
             json!({ "step": "internal_redirect", "target": text(target) })
@@ -315,6 +319,10 @@ fn step_json(step: &Step) -> Value {
         value["directive"] = json!({ "file": at.file, "line": at.line, "text": at.text });
     }
     value
+}
+
+fn texts(names: &[Vec<u8>]) -> Vec<String> {
+    names.iter().map(|name| text(name)).collect()
 }
 
 fn text(bytes: &[u8]) -> String {

@@ -10,7 +10,6 @@ use super::{Builder, Context, Directive};
 use crate::decision::Place;
 use crate::eval::is_constant;
 use crate::index::Filing;
-use crate::pattern::Pattern;
 use crate::pool::Str;
 use crate::program::{AliasList, AliasMatcher, AliasRule, Part};
 
@@ -146,7 +145,7 @@ impl Builder<'_> {
             return;
         };
         let text = self.word(directive, &words[0]);
-        match Pattern::new(&mut self.pool, text, Case::Sensitive) {
+        match self.new_pattern(text, Case::Sensitive) {
             Ok((matcher, handles)) => {
                 let target = self.word(directive, &words[1]);
                 let matcher = AliasMatcher::of(matcher);
@@ -189,7 +188,7 @@ impl Builder<'_> {
             }
             Subject::Pattern => {
                 let text = self.word(directive, path);
-                match Pattern::new(&mut self.pool, text, Case::Sensitive) {
+                match self.new_pattern(text, Case::Sensitive) {
                     Ok((matcher, handles)) => (AliasMatcher::of(matcher), Filing::of(handles)),
                     Err(error) => return self.bad_pattern(directive, path, &error),
                 }

@@ -245,6 +245,28 @@ impl Builder<'_> {
         true
     }
 
+    /// `AllowMethods method…|reset`; false if it is another directive. A `HEAD` is a `GET`.
+    ///
+    /// Source: `modules/aaa/mod_allowmethods.c`, `am_allowmethods`.
+    pub(super) fn allow_methods(
+        &mut self,
+        directive: &Directive<'_>,
+        lower: &[u8],
+        context: &mut Context<'_>,
+    ) -> bool {
+        if lower != b"allowmethods" {
+            return false;
+        }
+        let words = directive.texts();
+        let is_reset = words.len() == 1 && words[0].eq_ignore_ascii_case(b"reset");
+        let methods = words.iter().map(|word| match &**word {
+            b"HEAD" => (*b"GET").into(),
+            method => method.into(),
+        });
+        context.dir.config.methods = Some((!is_reset).then(|| methods.collect()));
+        true
+    }
+
     pub(super) fn allow_encoded_slashes(
         &mut self,
         directive: &Directive<'_>,

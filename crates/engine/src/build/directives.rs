@@ -168,9 +168,14 @@ impl Builder<'_> {
                     && !self.listing(directive, lower, context)
                     && !self.serving(directive, lower, context)
                     && !self.trace_enable(directive, lower, context)
+                    && !self.spelling(directive, lower, context)
+                    && !self.allow_methods(directive, lower, context)
                     && !self.log_level(directive, lower, context)
                 {
-                    self.without_effect(directive, lower);
+                    match lower {
+                        b"regexdefaultoptions" => self.regex_default_options(directive),
+                        _ => self.without_effect(directive, lower),
+                    }
                 }
             }
         }
@@ -406,10 +411,8 @@ impl Builder<'_> {
 
 /// Directives, in lower case, that change answers in httpd and are only read here.
 const NOT_DONE: &[&str] = &[
-    "allowmethods",
     "authbasicfake",
     "authzsendforbiddenonfailure",
-    "checkspelling",
     "dav",
     "luahookaccesschecker",
     "luahookauthchecker",
@@ -420,7 +423,6 @@ const NOT_DONE: &[&str] = &[
     "luamaphandler",
     "luaquickhandler",
     "remoteipheader",
-    "regexdefaultoptions",
     "script",
     "userdir",
     "virtualdocumentroot",

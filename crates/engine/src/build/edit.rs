@@ -185,7 +185,7 @@ impl Builder<'_> {
 
     fn pattern(&mut self, directive: &Directive<'_>, word: &Word<'_>) -> Option<Box<Pattern>> {
         let text = self.word(directive, word);
-        match Pattern::new(&mut self.pool, text, Case::Sensitive) {
+        match self.new_pattern(text, Case::Sensitive) {
             Ok((pattern, _)) => Some(Box::new(pattern)),
             Err(error) => {
                 self.bad_pattern(directive, word, &error);

@@ -65,7 +65,13 @@ impl Builder<'_> {
         let name = attribute.map_or(&b"User-Agent"[..], |word| &*word.text);
         let Some(looks_at) = self.attribute(directive, attribute, name, case) else { return };
         let text = self.word(directive, pattern_word);
-        let pattern = match Pattern::new(&mut self.pool, text, case) {
+        let has_groups = !is_literal(&pattern_word.text);
+        // What has no special character is no regular expression to httpd.
+        let pattern = match has_groups {
+            true => self.new_pattern(text, case),
+            false => Pattern::new(&mut self.pool, text, case),
+        };
+        let pattern = match pattern {
             Ok((pattern, _)) => pattern,
             Err(error) => return self.bad_pattern(directive, pattern_word, &error),
         };
@@ -73,7 +79,6 @@ impl Builder<'_> {
         let draft = &mut context.dir.env_if;
         let again = !draft.last.is_empty() && draft.last.eq_ignore_ascii_case(name);
         draft.last = name.to_vec();
-        let has_groups = !is_literal(&pattern_word.text);
         let test = EnvTest::Pattern { looks_at, again, pattern, has_groups };
         draft.rules.push(EnvRule { test, changes });
     }
@@ -111,7 +116,7 @@ impl Builder<'_> {
             lower => match word {
                 Some(word) if lower.iter().any(|&byte| !is_in_name(byte)) => {
                     let text = self.word(directive, word);
-                    match Pattern::new(&mut self.pool, text, case) {
+                    match self.new_pattern(text, case) {
                         Ok((pattern, _)) => Attribute::Names(Box::new(pattern)),
                         Err(error) => {
                             self.bad_pattern(directive, word, &error);

@@ -51,7 +51,7 @@ impl Builder<'_> {
     pub(super) fn dialect(&self) -> Dialect {
         let has_tls = self.names.modules.is_named("mod_ssl.c")
             || self.servers.iter().any(|server| server.tls.is_said());
-        Dialect { restricted: self.allowed.is_some(), tls: has_tls }
+        Dialect { restricted: self.allowed.is_some(), tls: has_tls, regex: self.regex }
     }
 
     /// Reports an expression that cannot be parsed and begins `skip` bytes into the word.

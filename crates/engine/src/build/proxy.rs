@@ -17,7 +17,6 @@ use super::report::{Finding, show};
 use super::sections::{Named, has_wildcards};
 use super::{Builder, Context, Directive};
 use crate::index::Filing;
-use crate::pattern::Pattern;
 use crate::pool::Str;
 use crate::program::{
     AliasList, AliasMatcher, AliasRule, Mapping, Part, PassList, PassStyle, ProxyServer, Scope,
@@ -126,7 +125,7 @@ impl Builder<'_> {
         };
         let text = self.word(directive, path);
         let (matcher, filing) = if is_match {
-            match Pattern::new(&mut self.pool, text, Case::Sensitive) {
+            match self.new_pattern(text, Case::Sensitive) {
                 Ok((pattern, handles)) => (AliasMatcher::of(pattern), Filing::of(handles)),
                 Err(error) => return self.bad_pattern(directive, path, &error),
             }
@@ -160,7 +159,7 @@ impl Builder<'_> {
             path => {
                 let pattern = path.or(context.dir.url_pattern);
                 let text = pattern.unwrap_or_else(|| self.pool.add(&context.directory));
-                match Pattern::new(&mut self.pool, text, Case::Sensitive) {
+                match self.new_pattern(text, Case::Sensitive) {
                     Ok((pattern, _)) => SectionPassMatcher::Match(Box::new(pattern)),
                     Err(_) => {
                         let finding =

@@ -13,7 +13,7 @@ use super::report::{Finding, show};
 use super::{Builder, Context, DirDraft, Directive};
 use crate::expr;
 use crate::index::{Filing, Handle, Keys, Subject};
-use crate::pattern::{Pattern, Reach};
+use crate::pattern::Reach;
 use crate::pool::{Pool, Str};
 use crate::program::{
     Comparison, Condition, Effect, Extra, FileTest, Flags, Part, RewriteDir, RewriteList,
@@ -79,7 +79,7 @@ impl Builder<'_> {
             self.report_at(directive, pattern.at, pattern.len, finding);
         }
         let case = case_of(options.flags.has(Flags::NO_CASE));
-        let (matcher, handle) = match Pattern::new(&mut self.pool, text, case) {
+        let (matcher, handle) = match self.new_pattern(text, case) {
             Ok(made) => made,
             Err(error) => {
                 self.bad_pattern(directive, pattern, &error);
@@ -159,7 +159,7 @@ impl Builder<'_> {
                 None => return,
             },
             Some(test) => test,
-            None => match Pattern::new(&mut self.pool, text, case_of(no_case)) {
+            None => match self.new_pattern(text, case_of(no_case)) {
                 Ok((matcher, found)) => {
                     handle = found;
                     Test::Pattern(Box::new(matcher))

@@ -208,7 +208,7 @@ impl Builder<'_> {
         word: &Word<'_>,
         text: Str,
     ) -> Option<SectionMatcher> {
-        match Pattern::new(&mut self.pool, text, Case::Sensitive) {
+        match self.new_pattern(text, Case::Sensitive) {
             Ok((pattern, _)) => Some(SectionMatcher::Regex(Box::new(pattern))),
             Err(error) => {
                 self.bad_pattern(directive, word, &error);

@@ -4,7 +4,8 @@
 //! internal redirect, is not asked again. So the document of a 403 may stand in the directory that refused.
 //!
 //! Source: httpd 2.4.71 `server/request.c`, `ap_process_request_internal`; `modules/aaa/mod_authz_core.c`,
-//! `apply_authz_sections`, `authorize_user_core`; `mod_access_compat.c`, `check_dir_access`.
+//! `apply_authz_sections`, `authorize_user_core`; `mod_access_compat.c`, `check_dir_access`;
+//! `mod_allowmethods.c`, `am_check_access`.
 
 use std::sync::Arc;
 
@@ -40,6 +41,12 @@ impl Run<'_> {
         }
         let access = &config.get().access;
         let method = self.method(hop);
+        if let Some(Some(allowed)) = &config.get().methods {
+            let method = if method == b"HEAD" { b"GET" } else { method };
+            if !allowed.iter().any(|allowed| **allowed == *method) {
+                return Err(End::Status(405));
+            }
+        }
         let hosts = access.hosts.as_deref();
         let secure = self.tls_passes(hop, &access.tls);
         if !secure && access.tls.strict == Some(true) {

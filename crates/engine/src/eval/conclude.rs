@@ -10,13 +10,15 @@
 
 use super::edit::{Stage, Target, TooLong};
 use super::rewrite::FORCED_TYPE;
+use super::spelling::VARIANTS;
 use super::target::split_query;
 use super::{Config, End, Hop, Run, has_control};
-use crate::program::{Document, DocumentKind};
+use crate::program::{Document, DocumentKind, Trace};
 use crate::trace::Event;
 
-/// The methods that a file answers to.
-const ALLOWED: &[u8] = b"GET,HEAD,POST,OPTIONS";
+/// The methods that a file answers to, and last the one that `TraceEnable Off` takes away.
+const ALLOWED: &[u8] = b"GET,POST,OPTIONS,HEAD,TRACE";
+const TRACED: &[u8] = b"TRACE";
 
 /// Why a request starts over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -193,6 +195,11 @@ impl Run<'_> {
 
     /// The answer without a document.
     fn plain(&mut self, hop: &Hop) -> Answer {
+        if let Some(list) = hop.notes.get(VARIANTS).filter(|_| hop.status == 300) {
+            self.work.answer.clear();
+            self.work.answer.extend_from_slice(list);
+            return Answer::Text(hop.status);
+        }
         let location =
             hop.fields.get(b"Location").filter(|_| matches!(hop.status, 300..=399 | 500));
         self.work.answer.clear();
@@ -245,7 +252,7 @@ impl Run<'_> {
             Answer::Page(_) if !hop.is_handled => {}
             Answer::File(_) | Answer::Page(_) | Answer::Options => {
                 if answer == Answer::Options {
-                    hop.fields.set(b"Allow", ALLOWED);
+                    hop.fields.set(b"Allow", self.allowed(hop));
                 }
                 // What the content is, is known before anything changes it.
                 let is_file = matches!(answer, Answer::File(_));
@@ -279,13 +286,25 @@ impl Run<'_> {
                     hop.fields.set(b"Location", &location);
                 }
                 if matches!(answer, Answer::Status(405 | 501) | Answer::Text(405 | 501)) {
-                    hop.fields.set(b"Allow", if hop.is_handled { ALLOWED } else { b"" });
+                    hop.fields.set(b"Allow", self.allowed(hop));
                 }
                 self.add_expiry(hop, config.expires.as_deref(), false);
                 let _ = self.run_edits(hop, &edits.always, Target::Always, late);
             }
         }
         self.check_fields(hop, answer)
+    }
+
+    /// The methods that may be used: what no handler has seen names none but `TRACE`.
+    fn allowed(&self, hop: &Hop) -> &'static [u8] {
+        let of_handler = if hop.is_handled { ALLOWED } else { TRACED };
+        match self.server.trace {
+            Some(Trace::Off) => {
+                let rest = of_handler.strip_suffix(TRACED).unwrap_or(of_handler);
+                rest.strip_suffix(b",").unwrap_or(rest)
+            }
+            _ => of_handler,
+        }
     }
 
     /// Whether nothing has set a response field, and nothing will for a redirect.

@@ -343,7 +343,7 @@ impl Wanted {
 }
 
 /// Appends text with what HTML gives a meaning to escaped.
-fn write_escaped(text: &[u8], out: &mut Vec<u8>) {
+pub(super) fn write_escaped(text: &[u8], out: &mut Vec<u8>) {
     for &byte in text {
         match byte {
             b'<' => out.extend_from_slice(b"&lt;"),

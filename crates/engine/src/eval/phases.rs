@@ -150,6 +150,7 @@ impl Run<'_> {
         let is_directory = hop.kind == Some(FileKind::Directory);
         let end =
             if hop.proxied && !is_directory { None } else { self.fixup_directory(hop, config) };
+        let end = end.or_else(|| self.respell(hop, config));
         if end.is_none() {
             self.edit_request(hop, config);
         }

@@ -196,9 +196,10 @@ impl<'t> Parser<'t, '_> {
             let offset = bad.offset.min(text.len());
             error(at + offset, usize::from(offset < text.len()), ParseErrorKind::Pattern(bad))
         };
-        let captures = Regex::without_jit(text, case).map_err(bad)?.groups() > 0;
+        let options = self.dialect.regex.with(case);
+        let captures = Regex::without_jit(text, options).map_err(bad)?.groups() > 0;
         let stored = self.patterns.add(text);
-        let (pattern, _) = Pattern::new(self.patterns, stored, case).map_err(bad)?;
+        let (pattern, _) = Pattern::new(self.patterns, stored, options).map_err(bad)?;
         self.advance()?;
         Ok(Matching { pattern, captures })
     }

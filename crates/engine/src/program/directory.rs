@@ -70,6 +70,10 @@ pub(crate) struct DirConfig {
     pub(crate) pass: Option<Part<SectionPass>>,
     /// What is said about proxied requests.
     pub(crate) proxy: ProxyDir,
+    /// mod_speling: a section that says any of it says all of it.
+    pub(crate) spelling: Option<Spelling>,
+    /// `AllowMethods`; `Some(None)` for `reset`.
+    pub(crate) methods: Option<Option<Arc<[Box<[u8]>]>>>,
     /// Handlers and extensions.
     pub(crate) mime: Option<Arc<Mime>>,
     /// Lists of directories.
@@ -107,6 +111,23 @@ impl Naming {
     fn merge(&mut self, over: Naming) {
         self.canonical = over.canonical.or(self.canonical);
         self.physical_port = over.physical_port.or(self.physical_port);
+    }
+}
+
+/// Which names of files are near enough to the one that was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Spelling {
+    /// `CheckSpelling`
+    pub(crate) is_on: bool,
+    /// `CheckCaseOnly`: in another case, not with another letter.
+    pub(crate) case_only: bool,
+    /// `CheckBasenameMatch`: with anything else behind the first dot.
+    pub(crate) other_suffix: bool,
+}
+
+impl Default for Spelling {
+    fn default() -> Self {
+        Spelling { is_on: false, case_only: false, other_suffix: true }
     }
 }
 
@@ -261,6 +282,10 @@ impl DirConfig {
             self.pass.clone_from(&over.pass);
         }
         self.proxy.merge(&over.proxy);
+        self.spelling = over.spelling.or(self.spelling);
+        if over.methods.is_some() {
+            self.methods.clone_from(&over.methods);
+        }
         match (&mut self.mime, &over.mime) {
             (_, None) => {}
             (None, over) => self.mime.clone_from(over),

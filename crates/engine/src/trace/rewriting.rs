@@ -78,7 +78,7 @@ pub fn rewrite_notes(steps: &[Step], redirect: Option<(u16, &[u8])>) -> Vec<Rewr
                 path = file;
                 continue;
             }
-            Event::Server { .. } | Event::Subrequest { .. } => continue,
+            Event::Server { .. } | Event::Subrequest { .. } | Event::Respelled { .. } => continue,
         };
         let text = [&prefix[..], &parts.concat()].concat();
         let level_max = step.rewrite_level;
