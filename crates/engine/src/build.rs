@@ -34,6 +34,7 @@ mod reader;
 mod regex;
 mod report;
 mod rewrite;
+mod roots;
 mod script;
 mod sections;
 mod servers;

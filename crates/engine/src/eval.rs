@@ -31,6 +31,7 @@ mod negotiate;
 mod phases;
 mod proxy;
 mod rewrite;
+mod roots;
 mod section_alias;
 mod spelling;
 mod table;
@@ -161,6 +162,8 @@ struct Hop {
     raw_url: bool,
     /// Per-directory rewriting sent the request to its own file once; it must not do so again.
     context: Option<Context>,
+    /// The document root, if it is not the server's.
+    document_root: Option<Vec<u8>>,
     /// What the last walk down the directories found, for requests that come from this one.
     walked: Option<walk::Walked>,
 }
@@ -194,6 +197,7 @@ impl Hop {
         self.rewriting_ended = false;
         self.forget_proxy();
         self.context = None;
+        self.document_root = None;
         self.walked = None;
     }
 
@@ -223,6 +227,7 @@ impl Hop {
         self.proxied = other.proxied;
         self.raw_url = other.raw_url;
         self.context.clone_from(&other.context);
+        self.document_root.clone_from(&other.document_root);
         self.walked.clone_from(&other.walked);
     }
 

@@ -68,6 +68,11 @@ pub trait Outside {
         self.below()?.owners(path)
     }
 
+    /// Returns the home directory of a user of this machine, for `UserDir`.
+    fn home(&self, user: &[u8]) -> Option<Vec<u8>> {
+        self.below()?.home(user)
+    }
+
     /// Whether this process may execute the file.
     fn is_executable(&self, path: &Path) -> bool {
         self.below().is_some_and(|it| it.is_executable(path))

@@ -18,6 +18,7 @@ mod mime;
 mod part;
 mod proxy;
 mod rewrite;
+mod roots;
 mod section;
 mod types;
 
@@ -53,6 +54,7 @@ pub(crate) use rewrite::{
     BackrefEscape, Comparison, Condition, Effect, Extra, FileTest, Flags, RewriteList,
     RewriteOptions, RewriteRule, Substitution, Test,
 };
+pub(crate) use roots::{HostRoot, HostRoots, RootPiece, Span, UserDir};
 pub(crate) use section::{Scope, Section, SectionMatcher};
 pub(crate) use types::Types;
 
@@ -117,6 +119,8 @@ pub(crate) struct Server {
     /// The addresses of `<VirtualHost …>`; none for the main server.
     pub(crate) addresses: Vec<Address>,
     pub(crate) document_root: Option<Str>,
+    pub(crate) user_dir: UserDir,
+    pub(crate) host_roots: HostRoots,
     /// `ServerPath`: requests without a host that begin with it are for this server.
     pub(crate) path: Option<Str>,
     /// The configuration outside all sections.

@@ -16,7 +16,7 @@ use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::error_log::report_diagnostic;
 use crate::files::etag_of;
-use crate::helpers::Helpers;
+use crate::helpers::{Helpers, owner};
 use crate::tls;
 
 /// The real file system, environment and clock.
@@ -30,6 +30,10 @@ impl Outside for FileSystem {
 
     fn list(&self, directory: &Path) -> io::Result<Vec<PathBuf>> {
         fs::read_dir(directory)?.map(|entry| Ok(entry?.file_name().into())).collect()
+    }
+
+    fn home(&self, user: &[u8]) -> Option<Vec<u8>> {
+        owner::home(user)
     }
 
     fn stamp(&self, path: &Path) -> io::Result<Option<Stamp>> {

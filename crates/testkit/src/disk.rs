@@ -35,6 +35,10 @@ impl Outside for Disk {
         entries.map(|entry| Ok(PathBuf::from(entry?.file_name()))).collect()
     }
 
+    fn home(&self, user: &[u8]) -> Option<Vec<u8>> {
+        milepost_server::FileSystem.home(user)
+    }
+
     fn stamp(&self, path: &Path) -> io::Result<Option<Stamp>> {
         match std::fs::metadata(path) {
             Ok(metadata) if metadata.is_file() => Ok(Some(Stamp {

@@ -170,6 +170,7 @@ impl Builder<'_> {
                     && !self.trace_enable(directive, lower, context)
                     && !self.spelling(directive, lower, context)
                     && !self.allow_methods(directive, lower, context)
+                    && !self.roots(directive, lower, context)
                     && !self.log_level(directive, lower, context)
                 {
                     match lower {
@@ -424,11 +425,6 @@ const NOT_DONE: &[&str] = &[
     "luaquickhandler",
     "remoteipheader",
     "script",
-    "userdir",
-    "virtualdocumentroot",
-    "virtualdocumentrootip",
-    "virtualscriptalias",
-    "virtualscriptaliasip",
 ];
 
 /// The known name that is nearest to `name`, in lower case, if one is near.

@@ -19,14 +19,10 @@ impl Builder<'_> {
         context: &mut Context<'c>,
         add: fn(&mut Self, &Directive<'_>, &mut Context<'c>),
     ) {
-        let modules = &self.names.modules;
-        let runs_scripts =
-            !modules.are_named() || SCRIPT_MODULES.iter().any(|module| modules.is_named(module));
-        if !runs_scripts {
+        if !self.runs_scripts() {
             return add(self, directive, context);
         }
-        let finding = Finding::warning("no scripts are run here: what is below it is refused");
-        self.report(directive, finding);
+        self.warn_of_scripts(directive);
         if context.scope.is_server() {
             add(self, directive, context);
             self.servers[context.server].path_aliases.refuse_last(directive.place);
@@ -34,5 +30,16 @@ impl Builder<'_> {
             // The redirect of a whole section to a status does the same.
             self.section_redirect(directive, 403, None, context);
         }
+    }
+
+    /// Whether httpd would run what is in a directory of scripts.
+    pub(super) fn runs_scripts(&self) -> bool {
+        let modules = &self.names.modules;
+        !modules.are_named() || SCRIPT_MODULES.iter().any(|module| modules.is_named(module))
+    }
+
+    pub(super) fn warn_of_scripts(&mut self, directive: &Directive<'_>) {
+        let finding = Finding::warning("no scripts are run here: what is below it is refused");
+        self.report(directive, finding);
     }
 }

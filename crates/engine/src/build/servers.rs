@@ -78,6 +78,8 @@ impl Builder<'_> {
             server.name = main.name.map(|name| ServerName { port: port.or(name.port), ..name });
         }
         server.trace = server.trace.or(main.trace);
+        server.user_dir.inherit(&main.user_dir);
+        server.host_roots.inherit(&main.host_roots);
         if server.access_names.is_empty() {
             server.access_names.clone_from(&main.access_names);
         }

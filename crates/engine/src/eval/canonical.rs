@@ -47,6 +47,12 @@ impl Run<'_> {
         })
     }
 
+    /// The document root of a request.
+    pub(super) fn document_root<'h>(&'h self, hop: &'h Hop) -> Option<&'h [u8]> {
+        let of_server = || self.server.document_root.map(|root| self.program.pool.get(root));
+        hop.document_root.as_deref().or_else(of_server)
+    }
+
     /// Writes the file path of a URL-path, dot segments resolved; false if it leaves the document root or is
     /// too long.
     ///

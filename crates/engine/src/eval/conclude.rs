@@ -118,6 +118,7 @@ impl Run<'_> {
         hop.filename.clear();
         hop.path_info.clear();
         hop.kind = None;
+        hop.document_root = None;
         hop.checked = Some(hop.config.take());
         self.keep_fields(hop, why);
         self.rename_env(hop);

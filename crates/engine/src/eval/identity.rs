@@ -63,17 +63,23 @@ pub(super) fn is_called(pool: &Pool, server: &Server, host: &[u8]) -> bool {
 impl Run<'_> {
     /// The name of the server, as URLs to itself have it.
     pub(super) fn write_server_name(&self, out: &mut Vec<u8>) {
+        // An address of the configuration, or of the connection, stands as it is.
+        let is_v6 = memchr::memchr(b':', self.host).is_some();
+        let is_asked = self.naming.canonical != Some(true) || self.server.name.is_none();
+        let brackets: [&[u8]; 2] = if is_v6 && is_asked { [b"[", b"]"] } else { [b"", b""] };
+        out.extend_from_slice(brackets[0]);
+        self.write_bare_name(out);
+        out.extend_from_slice(brackets[1]);
+    }
+
+    /// The name of the server without brackets around an address.
+    pub(super) fn write_bare_name(&self, out: &mut Vec<u8>) {
         let configured = self.server.name.map(|name| self.program.pool.get(name.host));
         match configured {
             Some(name) if self.naming.canonical == Some(true) || self.host.is_empty() => {
                 out.extend_from_slice(name)
             }
-            _ if !self.host.is_empty() => {
-                let bare_v6 = memchr::memchr(b':', self.host).is_some();
-                out.extend_from_slice(if bare_v6 { b"[" } else { b"" });
-                out.extend_from_slice(self.host);
-                out.extend_from_slice(if bare_v6 { b"]" } else { b"" });
-            }
+            _ if !self.host.is_empty() => out.extend_from_slice(self.host),
             _ => write_text(out, format_args!("{}", self.request.local.ip())),
         }
     }

@@ -112,6 +112,14 @@ impl Run<'_> {
             Translated::Declined => {}
             done => return done,
         }
+        match self.translate_user(hop) {
+            Translated::Declined => {}
+            done => return done,
+        }
+        match self.translate_host(hop) {
+            Translated::Declined => {}
+            done => return done,
+        }
         if self.translate_core(hop) { Translated::Done } else { Translated::End(End::Status(403)) }
     }
 

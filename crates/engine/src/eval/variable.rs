@@ -22,7 +22,6 @@ impl Run<'_> {
         upper.copy_from_slice(name);
         upper.make_ascii_uppercase();
         let request = self.request;
-        let pool = &self.program.pool;
         match &*upper {
             b"REQUEST_URI" => self.write_subject(hop, Subject::Uri, out),
             b"QUERY_STRING" => self.write_subject(hop, Subject::Query, out),
@@ -71,8 +70,7 @@ impl Run<'_> {
             }
             b"REMOTE_PORT" => write_text(out, format_args!("{}", request.remote.port())),
             b"DOCUMENT_ROOT" => {
-                let root = self.server.document_root.map(|root| pool.get(root));
-                out.extend_from_slice(root.unwrap_or_default());
+                out.extend_from_slice(self.document_root(hop).unwrap_or_default());
             }
             b"CONTEXT_PREFIX" => {
                 let prefix = hop.context.as_ref().map(|context| &context.prefix[..]);
@@ -80,8 +78,8 @@ impl Run<'_> {
             }
             b"CONTEXT_DOCUMENT_ROOT" => {
                 let root = hop.context.as_ref().map(|context| &context.document_root[..]);
-                let server = || self.server.document_root.map(|root| pool.get(root));
-                out.extend_from_slice(root.or_else(server).unwrap_or_default());
+                let root = root.or_else(|| self.document_root(hop));
+                out.extend_from_slice(root.unwrap_or_default());
             }
             b"API_VERSION" => out.extend_from_slice(b"20120211:141"),
             // Who owns the file; nobody does as long as no file is known.

@@ -22,6 +22,12 @@ pub(crate) fn find(user: &[u8], group: Option<&[u8]>) -> io::Result<Owner> {
     owner(&read("/etc/passwd")?, &read("/etc/group")?, user, group)
 }
 
+/// Looks up the home directory of a user.
+pub(crate) fn home(user: &[u8]) -> Option<Vec<u8>> {
+    let users = std::fs::read("/etc/passwd").ok()?;
+    line(&users, user)?.get(5).filter(|home| !home.is_empty()).map(|home| home.to_vec())
+}
+
 fn owner(users: &[u8], groups: &[u8], user: &[u8], group: Option<&[u8]>) -> io::Result<Owner> {
     let unknown = |kind: &str, name: &[u8]| {
         let name = String::from_utf8_lossy(name);

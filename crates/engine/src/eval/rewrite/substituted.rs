@@ -204,9 +204,8 @@ impl Run<'_> {
         if self.outside.kind(crate::build::bytes_to_path(segment)) == FileKind::Missing {
             return false;
         }
-        let pool = &self.program.pool;
         let literal = marks.literal.starts_with(segment);
-        let root = self.server.document_root.map(|root| pool.get(root));
+        let root = self.document_root(hop);
         // Not so with more than one slash before it.
         let below_root = root.is_some_and(|root| hop.filename.starts_with(root));
         literal || below_root || marks.unsafe_prefix || options.unsafe_prefix_stat
@@ -247,12 +246,11 @@ impl Run<'_> {
             // The rules led back to where the request was: it goes on from there.
             return None;
         }
-        let pool = &self.program.pool;
         let directory = &dir.directory[..];
         let mut url = std::mem::take(&mut self.work.answer);
         url.clear();
         let path = &hop.filename;
-        let root = self.server.document_root.map(|root| pool.get(root)).unwrap_or_default();
+        let root = self.document_root(hop).unwrap_or_default();
         let options = dir.options.unwrap_or_default();
         let in_base = dir.base.as_deref().and_then(|base| Some((base, below(path, directory)?)));
         let in_root = below(path, root).filter(|_| dir.base.is_none() && !root.is_empty());
