@@ -16,6 +16,7 @@ mod edit;
 mod environment;
 mod error_document;
 mod expression;
+mod filter;
 mod form;
 mod known;
 mod leading_slash;
@@ -28,6 +29,7 @@ mod mime;
 mod modules;
 mod process;
 mod protocol;
+mod provider_alias;
 mod proxy;
 mod proxy_worker;
 mod reader;
@@ -186,6 +188,10 @@ struct Builder<'o> {
     macros: macros::Macros,
     /// `<RequireAll>` and its relatives that are being read, the innermost last.
     containers: Vec<access::Container>,
+    /// `ExtFilterDefine`: server and name.
+    ext_filters: Vec<(usize, Vec<u8>)>,
+    /// `<AuthnProviderAlias>`, `<AuthzProviderAlias>`
+    provider_aliases: provider_alias::ProviderAliases,
     /// `<Limit>` that are being read.
     limits: Vec<crate::program::Limit>,
     databases: Vec<Database>,
@@ -238,6 +244,8 @@ struct DirDraft {
     /// The pattern of a `<LocationMatch>`.
     url_pattern: Option<Str>,
     files: Vec<crate::program::Part<crate::program::Section>>,
+    /// `FilterDeclare`
+    filters: Vec<filter::SmartFilter>,
 }
 
 /// Where the builder is while it reads directives.
@@ -300,6 +308,8 @@ impl<'o> Builder<'o> {
             maps: map::MapDraft::default(),
             macros: macros::Macros::default(),
             containers: Vec::new(),
+            ext_filters: Vec::new(),
+            provider_aliases: provider_alias::ProviderAliases::default(),
             limits: Vec::new(),
             databases: Vec::new(),
             sni_policy: tls::SniPolicy::default(),

@@ -132,6 +132,24 @@ fn member(pattern: &[u8], at: &mut usize, rules: Rules) -> Option<u8> {
     Some(byte)
 }
 
+/// Whether httpd takes a text for one with wildcards.
+///
+/// Source: APR 1.7 `strings/apr_fnmatch.c`, `apr_fnmatch_test`.
+pub(crate) fn is_wild(text: &[u8]) -> bool {
+    let mut opened = false;
+    let mut bytes = text.iter();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'*' | b'?' => return true,
+            b'\\' => _ = bytes.next(),
+            b'[' => opened = true,
+            b']' if opened => return true,
+            _ => {}
+        }
+    }
+    false
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -29,6 +29,7 @@ pub use framing::Content;
 pub use line::{EMPTY_LINES_MAX, HeadLimits, HeadScan, empty_lines};
 pub use room::HeadRoom;
 
+pub use class::is_token;
 use class::{TARGET, TOKEN, count};
 use line::LineLimit;
 

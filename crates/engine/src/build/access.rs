@@ -44,9 +44,8 @@ const USER_PROVIDERS: &[&[u8]] = &[
 const PROVIDER_MODULES: &[(&[&[u8]], &str)] = &[
     (&[b"ip", b"host", b"local", b"forward-dns"], "mod_authz_host.c"),
     (&[b"valid-user", b"user"], "mod_authz_user.c"),
-    (&[b"group"], "mod_authz_groupfile.c"),
+    (&[b"group", b"file-group"], "mod_authz_groupfile.c"),
     (&[b"file-owner"], "mod_authz_owner.c"),
-    (&[b"file-group"], "mod_authz_owner.c"),
     (&[b"dbm-group", b"dbm-file-group"], "mod_authz_dbm.c"),
     (&[b"dbd-group", b"dbd-login", b"dbd-logout"], "mod_authz_dbd.c"),
     (
@@ -107,13 +106,18 @@ impl Builder<'_> {
             let finding = Finding::error("`Require` needs to know what").hint(REQUIRE_HINT);
             return self.report(directive, finding);
         };
-        let Some(test) = self.require_test(directive, provider, arguments, negated) else { return };
+        let test = match self.provider_aliases.authz(&provider.text) {
+            Some(alias) => self.aliased_test(directive, provider, &alias, negated),
+            None => self.base_test(directive, provider, arguments, negated),
+        };
+        let Some(test) = test else { return };
         let methods = Methods::within(&self.limits);
         let kind = RequireKind::Test(test);
         self.add_requirement(Requirement { kind, negated, methods }, context);
     }
 
-    fn require_test(
+    /// What a provider that is no other's other name requires.
+    pub(super) fn base_test(
         &mut self,
         directive: &Directive<'_>,
         provider: &Word<'_>,
@@ -156,7 +160,10 @@ impl Builder<'_> {
             },
             b"ip" if arguments.is_empty() => Finding::error("`Require ip` needs an address"),
             b"ip" => return self.networks(directive, arguments).map(RequireTest::Networks),
-            b"expr" => return self.require_expression(directive, provider),
+            b"expr" => {
+                let (text, at) = rest_of_line(directive, provider);
+                return self.require_expression(directive, text, at);
+            }
             b"host" | b"forward-dns" => {
                 let local = |word: &Word<'_>| word.text.eq_ignore_ascii_case(b"localhost");
                 if !arguments.iter().all(local) {
@@ -183,19 +190,13 @@ impl Builder<'_> {
         None
     }
 
-    /// `Require expr …`: the rest of the line, in quotes or not.
-    fn require_expression(
+    /// `Require expr …`; `at` is where the expression stands in the arguments.
+    pub(super) fn require_expression(
         &mut self,
         directive: &Directive<'_>,
-        provider: &Word<'_>,
+        text: &[u8],
+        at: usize,
     ) -> Option<RequireTest> {
-        let start = provider.at + provider.len;
-        let rest = directive.args.get(start..).unwrap_or_default();
-        let blanks = rest.len() - rest.trim_ascii_start().len();
-        let text = rest.trim_ascii();
-        let quoted = text.strip_prefix(b"\"").and_then(|text| text.strip_suffix(b"\""));
-        let skip = start + blanks + usize::from(quoted.is_some());
-        let text = quoted.unwrap_or(text);
         match Condition::parse(text, self.dialect()) {
             Ok(condition) => {
                 let lower = text.to_ascii_lowercase();
@@ -207,7 +208,7 @@ impl Builder<'_> {
                 if let Some(hint) = error.hint() {
                     finding = finding.hint(hint);
                 }
-                self.report_at(directive, skip + error.at, error.len.max(1), finding);
+                self.report_at(directive, at + error.at, error.len.max(1), finding);
                 None
             }
         }
@@ -533,6 +534,16 @@ const REQUIRE_HINT: &str =
     "done are `all granted`, `all denied`, `ip`, `local`, `method`, `env` and `expr`";
 
 /// The rules of a section about hosts, made if they are new.
+/// What stands behind a word, quotes around all of it taken away, and where it begins.
+fn rest_of_line<'d>(directive: &Directive<'d>, word: &Word<'_>) -> (&'d [u8], usize) {
+    let start = word.at + word.len;
+    let rest = directive.args.get(start..).unwrap_or_default();
+    let blanks = rest.len() - rest.trim_ascii_start().len();
+    let text = rest.trim_ascii();
+    let quoted = text.strip_prefix(b"\"").and_then(|text| text.strip_suffix(b"\""));
+    (quoted.unwrap_or(text), start + blanks + usize::from(quoted.is_some()))
+}
+
 fn host_rules<'c>(context: &'c mut Context<'_>) -> &'c mut HostRules {
     Arc::make_mut(context.dir.config.access.hosts.get_or_insert_default())
 }

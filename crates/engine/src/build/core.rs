@@ -164,7 +164,12 @@ impl Builder<'_> {
             let path = self.resolve(&words[0].text);
             if self.outside.kind(&path) != FileKind::Directory {
                 let message = format!("document root {} is not a directory", show(&words[0].text));
-                self.report_at(directive, words[0].at, words[0].len, Finding::warning(message));
+                // So it is in httpd, which has no reason for the difference either.
+                let finding = match context.scope {
+                    Scope::Main => Finding::error(message),
+                    _ => Finding::warning(message),
+                };
+                self.report_at(directive, words[0].at, words[0].len, finding);
             }
             let bytes = super::path_to_bytes(&path);
             let root = self.pool.add(trim_slashes(bytes));

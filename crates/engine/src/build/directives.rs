@@ -164,6 +164,7 @@ impl Builder<'_> {
             lower => {
                 if self.has_right_count(directive, known)
                     && self.has_right_values(directive, lower)
+                    && !self.filter(directive, lower, context)
                     && !self.mime(directive, lower, context)
                     && !self.listing(directive, lower, context)
                     && !self.serving(directive, lower, context)

@@ -86,6 +86,13 @@ impl Builder<'_> {
         if let Some(rest) = after(b"dbm") {
             return self.dbm_source(directive, word, rest);
         }
+        let is_query = after(b"dbd:").is_some() || after(b"fastdbd:").is_some();
+        if is_query && !self.names.modules.has("mod_dbd.c") {
+            let finding = Finding::error("maps of databases need mod_dbd, which is not loaded")
+                .hint("load it: `LoadModule dbd_module …/mod_dbd.so`");
+            self.report_at(directive, word.at, word.len, finding);
+            return None;
+        }
         if let Some(sql) = after(b"dbd:") {
             return Some(Source::Query { sql, cached: false });
         }

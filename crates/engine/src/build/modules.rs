@@ -154,6 +154,18 @@ impl Modules {
         !self.are_named() || is_there(source, all)
     }
 
+    /// Whether a module counts as loaded that is named by its source file, its identifier, or the latter
+    /// without `_module`.
+    pub(super) fn is_called(&self, name: &[u8]) -> bool {
+        let all = self.later.as_ref().unwrap_or(&self.loaded);
+        let identifier = [name, b"_module"].concat();
+        let is_built_in = |source: &&str| names(source, name) || names(source, &identifier);
+        !self.are_named()
+            || all.contains(name)
+            || all.contains(&*identifier)
+            || BUILT_IN.iter().any(is_built_in)
+    }
+
     /// Whether `LoadModule` named a module by now.
     pub(crate) fn is_named(&self, name: &str) -> bool {
         self.loaded.contains(name.as_bytes())

@@ -23,6 +23,7 @@ use crate::program::{
     Section, SectionMatcher, SectionPass, SectionPassMatcher,
 };
 use crate::proxy::Via;
+use crate::wildcard::is_wild;
 
 /// What a server says about the proxy, while it is read.
 #[derive(Default)]
@@ -152,13 +153,13 @@ impl Builder<'_> {
         is_match: bool,
         context: &mut Context<'_>,
     ) {
-        let path = context.dir.url_path;
-        let wild = path.is_some_and(|path| self.pool.get(path).iter().any(|b| b"*?[".contains(b)));
-        let matcher = match path {
+        // Whatever the section is called: the text counts.
+        let text = context.dir.url_path.or(context.dir.url_pattern);
+        let wild = text.is_some_and(|text| is_wild(self.pool.get(text)));
+        let matcher = match text {
             Some(path) if !is_match && !wild => SectionPassMatcher::Path(path),
-            path => {
-                let pattern = path.or(context.dir.url_pattern);
-                let text = pattern.unwrap_or_else(|| self.pool.add(&context.directory));
+            text => {
+                let text = text.unwrap_or_else(|| self.pool.add(&context.directory));
                 match self.new_pattern(text, Case::Sensitive) {
                     Ok((pattern, _)) => SectionPassMatcher::Match(Box::new(pattern)),
                     Err(_) => {
@@ -183,17 +184,27 @@ impl Builder<'_> {
         let Some(words) = self.words(directive, 1, 3, "ProxyPassReverse [path] url") else {
             return;
         };
+        let is_option = |word: &Word<'_>| word.text.eq_ignore_ascii_case(b"interpolate");
         let (path, url) = match words.as_slice() {
-            [path, url, ..] => (path.text.to_vec(), url),
-            [url] => match context.dir.url_path {
-                Some(path) => (self.pool.get(path).to_vec(), url),
-                None => {
-                    let finding = Finding::error("the path is missing")
-                        .hint("write `ProxyPassReverse path url`");
-                    return self.report(directive, finding);
-                }
-            },
-            [] => return,
+            [path, url, ..] if context.scope.is_server() && !is_option(url) => {
+                (path.text.to_vec(), url)
+            }
+            [_, url, ..] if !context.scope.is_server() && !is_option(url) => {
+                let finding = Finding::error("in a section the path is that of the section")
+                    .hint("write `ProxyPassReverse url`");
+                return self.report_at(directive, url.at, url.len, finding);
+            }
+            [url, ..] if !context.scope.is_server() => {
+                // The text of a pattern is taken for a path.
+                let own = context.dir.url_path.or(context.dir.url_pattern);
+                let path = own.map_or(&*context.directory, |path| self.pool.get(path));
+                (path.to_vec(), url)
+            }
+            _ => {
+                let finding =
+                    Finding::error("the path is missing").hint("write `ProxyPassReverse path url`");
+                return self.report(directive, finding);
+            }
         };
         let mapping = Mapping { from: path.into(), to: Arc::from(&*url.text) };
         context.dir.config.proxy.reverse.push(mapping);

@@ -172,8 +172,10 @@ impl Builder<'_> {
             return self.report(directive, finding);
         };
         let parameters: Vec<_> = parameters.iter().collect();
-        match self.kind_of(directive, first, url) {
-            None | Some(Kind::Unspoken) => {}
+        let kind = self.kind_of(directive, first, url);
+        let (backends, balancers) = (self.backends.len(), self.balancers.len());
+        match kind {
+            None | Some(Kind::Unspoken) => return,
             Some(Kind::Balancer) => {
                 let number = self.balancer(url, context.server);
                 self.balancer_parameters(directive, number, &parameters);
@@ -183,6 +185,12 @@ impl Builder<'_> {
                     self.backend_parameters(directive, number, None, &parameters);
                 }
             }
+        }
+        let is_new = self.backends.len() > backends || self.balancers.len() > balancers;
+        if own.is_none() && is_new {
+            let finding = Finding::error(format!("nothing is passed to {} so far", show(url)))
+                .hint("put `ProxySet` behind its `ProxyPass`, or into a `<Proxy>`");
+            self.report_at(directive, first.at, first.len, finding);
         }
     }
 
@@ -286,6 +294,11 @@ impl Builder<'_> {
     ) {
         for word in parameters {
             let (key, value) = split(&word.text);
+            let module = format!("mod_lbmethod_{value}.c");
+            if key == "lbmethod" && !self.names.modules.has(&module) {
+                let message = format!("no module that is loaded has the method `{value}`");
+                return self.report_at(directive, word.at, word.len, Finding::error(message));
+            }
             let set = set_balancer(&mut self.balancers[number], &key, &value);
             if !self.parameter_fits(directive, word, &key, &value, set) {
                 return;

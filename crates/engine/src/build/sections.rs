@@ -13,6 +13,7 @@ use super::{Builder, Context, DirDraft, Directive, ServerDraft};
 use crate::pattern::Pattern;
 use crate::pool::Str;
 use crate::program::{Address, DirConfig, Part, Scope, Section, SectionMatcher};
+use crate::wildcard::is_wild;
 
 /// The sections of one server, in the order of the configuration.
 #[derive(Default)]
@@ -46,6 +47,9 @@ impl Builder<'_> {
             }
             b"requireall" | b"requireany" | b"requirenone" => {
                 return self.require_section(name, directive, context, inner);
+            }
+            b"authnprovideralias" | b"authzprovideralias" => {
+                return self.provider_alias(name, directive, context, inner);
             }
             b"limit" | b"limitexcept" => {
                 return self.limit_section(name, directive, context, inner);
@@ -143,6 +147,7 @@ impl Builder<'_> {
             url_path: _,
             tls: _,
             url_pattern: _,
+            filters: _,
         } = dir;
         if let Some(place) = rewrite.orphan().map(|condition| condition.place) {
             let finding = Finding::warning("no `RewriteRule` follows this condition");
@@ -294,7 +299,7 @@ impl Builder<'_> {
 
 /// Whether the argument of a section stands for more than itself.
 pub(super) fn has_wildcards(word: &Word<'_>) -> bool {
-    word.text.iter().any(|byte| b"*?[".contains(byte))
+    is_wild(&word.text)
 }
 
 /// What mod_rewrite takes for the directory of a section: what is written, with a slash at the end.

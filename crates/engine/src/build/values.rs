@@ -48,7 +48,7 @@ impl Builder<'_> {
             b"deflatewindowsize" => wrong_range(&words, 1, 15),
             b"deflatebuffersize" => wrong_range(&words, 1, i64::MAX),
             b"substitute" => words.first().and_then(wrong_substitution),
-            b"loglevel" => words.iter().find_map(wrong_level),
+            b"loglevel" => words.iter().find_map(|word| self.wrong_level(word)),
             b"addicon" | b"addiconbytype" | b"addiconbyencoding" => words
                 .first()
                 .filter(|word| word.text.starts_with(b"(") && !word.text.contains(&b','))
@@ -60,7 +60,6 @@ impl Builder<'_> {
                 words.iter().find_map(|word| self.wrong_provider(word))
             }
             b"addoutputfilterbytype" => words.first().and_then(|word| self.wrong_filter(word)),
-            b"filterprovider" => words.get(1).and_then(|word| self.wrong_filter(word)),
             b"allowmethods" => match words.is_empty() {
                 true => Some((0, 0, Finding::error("`AllowMethods` needs a method"))),
                 false => words.iter().find_map(wrong_method),
@@ -78,39 +77,30 @@ impl Builder<'_> {
         false
     }
 
-    /// A filter for content whose module is not loaded, or that nobody has heard of.
+    /// `warn`, `rewrite:trace3`.
     ///
-    /// Source: `modules/filters/mod_filter.c`, `add_filter`, `filter_bytype1`.
-    fn wrong_filter(&self, word: &Word<'_>) -> Option<Wrong> {
-        const FILTERS: &[(&str, &str)] = &[
-            ("deflate", "mod_deflate.c"),
-            ("inflate", "mod_deflate.c"),
-            ("brotli_compress", "mod_brotli.c"),
-            ("includes", "mod_include.c"),
-            ("substitute", "mod_substitute.c"),
-            ("sed", "mod_sed.c"),
-            ("rate_limit", "mod_ratelimit.c"),
-            ("buffer", "mod_buffer.c"),
-            ("proxy-html", "mod_proxy_html.c"),
-            ("xml2enc", "mod_xml2enc.c"),
+    /// Source: `server/core.c`, `set_loglevel`; `server/util_debug.c`.
+    fn wrong_level(&self, word: &Word<'_>) -> Option<Wrong> {
+        const LEVELS: &[&str] = &[
+            "emerg", "alert", "crit", "error", "warn", "notice", "info", "debug", "trace1",
+            "trace2", "trace3", "trace4", "trace5", "trace6", "trace7", "trace8",
         ];
-        let modules = &self.names.modules;
-        let defines = self.noted.iter().any(|noted| noted == b"extfilterdefine");
-        let may_be_other = defines || !modules.are_named();
-        let is_there = |name: &[u8]| {
-            let found =
-                FILTERS.iter().find(|(known, _)| name.eq_ignore_ascii_case(known.as_bytes()));
-            found.map_or(may_be_other, |(_, module)| modules.has(module))
+        let (module, level) = match memchr::memchr(b':', &word.text) {
+            Some(colon) => (Some(&word.text[..colon]), &word.text[colon + 1..]),
+            None => (None, &*word.text),
         };
-        let missing = word.text.split(|byte| *byte == b';').find(|name| !is_there(name))?;
-        let message = format!("no module that is loaded has the filter {}", show(missing));
+        if let Some(wrong) = none_of(&Word { text: level.into(), ..*word }, LEVELS) {
+            return Some(wrong);
+        }
+        let module = module.filter(|module| !self.names.modules.is_called(module))?;
+        let message = format!("no module {} is loaded", show(module));
         Some((word.at, word.len, Finding::error(message)))
     }
 
     /// A provider of passwords whose module is not loaded, or that nobody has heard of.
     ///
     /// Source: `modules/aaa/mod_auth_basic.c`, `add_authn_provider`.
-    fn wrong_provider(&self, word: &Word<'_>) -> Option<Wrong> {
+    pub(super) fn wrong_provider(&self, word: &Word<'_>) -> Option<Wrong> {
         const PROVIDERS: &[(&[u8], &str)] = &[
             (b"file", "mod_authn_file.c"),
             (b"dbm", "mod_authn_dbm.c"),
@@ -122,8 +112,8 @@ impl Builder<'_> {
         let modules = &self.names.modules;
         let found = PROVIDERS.iter().find(|(name, _)| *name == &*word.text);
         let is_there = found.is_some_and(|(_, module)| modules.has(module));
-        // One with a name of its own (`<AuthnProviderAlias>`) is not known here.
-        if is_there || found.is_none() && !modules.are_named() {
+        let is_alias = self.provider_aliases.has_authn(&word.text);
+        if is_there || is_alias || found.is_none() && !modules.are_named() {
             return None;
         }
         let message = format!("{} is no provider of passwords", show(&word.text));
@@ -171,7 +161,7 @@ fn wrong_method(word: &Word<'_>) -> Option<Wrong> {
 }
 
 /// Where the wrong word is, how long it is, and what is wrong with it.
-type Wrong = (usize, usize, Finding);
+pub(super) type Wrong = (usize, usize, Finding);
 
 /// A word that is none of `names`, in any case.
 fn none_of(word: &Word<'_>, names: &[&str]) -> Option<Wrong> {
@@ -267,18 +257,6 @@ fn wrong_index_options(words: &[Word<'_>]) -> Option<Wrong> {
             _ => none_of(&Word { text: text.into(), ..*word }, PLAIN),
         }
     })
-}
-
-/// `warn`, `rewrite:trace3`.
-///
-/// Source: `server/core.c`, `set_loglevel`; `server/util_debug.c`.
-fn wrong_level(word: &Word<'_>) -> Option<Wrong> {
-    const LEVELS: &[&str] = &[
-        "emerg", "alert", "crit", "error", "warn", "notice", "info", "debug", "trace1", "trace2",
-        "trace3", "trace4", "trace5", "trace6", "trace7", "trace8",
-    ];
-    let colon = memchr::memchr(b':', &word.text).map_or(0, |colon| colon + 1);
-    none_of(&Word { text: word.text[colon..].to_vec().into(), ..*word }, LEVELS)
 }
 
 /// `s/pattern/text/flags`, with any delimiter.

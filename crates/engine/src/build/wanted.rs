@@ -95,16 +95,6 @@ const CERTIFICATES: Wanted = OneOf(&[
     "KEY_BASE64",
     "KEY_PFX",
 ]);
-const FILTER_KEYS: Wanted = Start(&[
-    "mode=",
-    "ftype=",
-    "enableenv=",
-    "disableenv=",
-    "intype=",
-    "outtype=",
-    "preservescontentlength",
-    "cmd=",
-]);
 const REGEX_OPTIONS: Wanted = OneOf(&[
     "none",
     "icase",
@@ -181,7 +171,6 @@ const WANTED: &[(&str, Option<usize>, usize, Wanted)] = &[
     ("deflateinflatelimitrequestbody", None, 0, Whole(0, MOST)),
     ("deflateinflateratioburst", None, 0, Number(1, I32)),
     ("deflateinflateratiolimit", None, 0, Number(1, I32)),
-    ("extfilterdefine", None, OTHERS, FILTER_KEYS),
     (
         "extfilteroptions",
         None,

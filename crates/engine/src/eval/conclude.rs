@@ -8,6 +8,8 @@
 //! Source: httpd 2.4.71 `modules/http/http_request.c`, `ap_die_r`, `internal_internal_redirect`;
 //! `modules/http/http_protocol.c`, `ap_send_error_response`.
 
+use milepost_http::request::is_token;
+
 use super::edit::{Stage, Target, TooLong};
 use super::rewrite::FORCED_TYPE;
 use super::spelling::VARIANTS;
@@ -334,10 +336,11 @@ impl Run<'_> {
             self.work.answer.extend_from_slice(location);
             self.work.always.remove(b"Location");
         }
-        let fields = self.work.always.iter().chain(hop.fields.iter());
         let location = &self.work.answer[..];
-        // A field value with a control byte never leaves httpd either (AH02430).
-        if fields.map(|(_, value)| value).any(has_control) || redirect && has_control(location) {
+        // Neither a name that is no token leaves httpd (AH02429), nor a value with a control byte (AH02430).
+        let is_wrong = (self.work.always.iter().chain(hop.fields.iter()))
+            .any(|(name, value)| !is_token(name) || has_control(value));
+        if is_wrong || redirect && has_control(location) {
             self.work.always.clear();
             hop.fields.clear();
             return Answer::Status(500);

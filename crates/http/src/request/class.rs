@@ -59,6 +59,12 @@ pub(super) fn count<const CLASS: u8>(bytes: &[u8]) -> usize {
     8 * groups.len() + rest.iter().take_while(|&byte| is_of_class(byte)).count()
 }
 
+/// Whether `bytes` are a token: the name of a field or a method (RFC 9110 section 5.6.2).
+#[must_use]
+pub fn is_token(bytes: &[u8]) -> bool {
+    !bytes.is_empty() && count::<TOKEN>(bytes) == bytes.len()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
