@@ -26,6 +26,12 @@ impl Slot {
         self.deadline.set(Some(deadline));
     }
 
+    /// Sets the deadline, if the one before is not earlier.
+    pub(crate) fn hasten(&self, deadline: Instant) {
+        let before = self.deadline.get();
+        self.deadline.set(Some(before.map_or(deadline, |before| before.min(deadline))));
+    }
+
     /// Takes the deadline away.
     pub(crate) fn disarm(&self) {
         self.deadline.set(None);
@@ -76,8 +82,13 @@ impl Deadlines {
     /// Returns a new slot. Dropping it is enough to give it back.
     pub(crate) fn slot(&self) -> Rc<Slot> {
         let slot = Rc::new(Slot::default());
-        self.slots.borrow_mut().push(Rc::downgrade(&slot));
+        self.add(&slot);
         slot
+    }
+
+    /// Has the sweep look at a slot.
+    pub(crate) fn add(&self, slot: &Rc<Slot>) {
+        self.slots.borrow_mut().push(Rc::downgrade(slot));
     }
 
     /// Wakes the connections whose deadline has passed, and forgets those that have ended.

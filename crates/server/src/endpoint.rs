@@ -15,7 +15,7 @@ use tokio::io::Interest;
 use tokio::net::{TcpStream, UnixListener, UnixStream};
 
 use crate::respond::Peer;
-use crate::socket::{self, Socket};
+use crate::socket::{self, Bare};
 
 /// The port that a connection through a Unix socket is taken to have come to: the one that URLs need not
 /// name.
@@ -68,7 +68,7 @@ pub(crate) enum Acceptor {
 
 /// A connection as it was accepted.
 pub(crate) enum Accepted {
-    Tcp(Socket, Peer),
+    Tcp(Bare, Peer),
     Unix(UnixStream, Peer),
 }
 
@@ -128,7 +128,7 @@ impl Acceptor {
 }
 
 impl Accepted {
-    fn tcp(socket: Socket, remote: SocketAddr, listener: SocketAddr) -> Accepted {
+    fn tcp(socket: Bare, remote: SocketAddr, listener: SocketAddr) -> Accepted {
         // Only a wildcard address leaves open which of our addresses the client has called.
         let local = if listener.ip().is_unspecified() {
             socket.local_addr().unwrap_or(listener)

@@ -79,6 +79,12 @@ pub(crate) const H2_RESET_MEMORY: Duration = Duration::from_secs(5);
 /// Errors on streams of one connection until it is left.
 pub(crate) const H2_STREAM_ERRORS_MAX: usize = 256;
 
+/// Connections that are answered before the rest of the worker gets a turn.
+pub(crate) const LANE_EVENTS_MAX: usize = 256;
+
+/// Buffers that are read from one connection before others get a turn.
+pub(crate) const LANE_READS_MAX: usize = 16;
+
 /// Lines of one log that wait to be written: some seconds of a disk that stands still, at 100,000
 /// requests a second. Beyond it lines are dropped, as waiting would stop the answers too.
 pub(crate) const LOG_WAITING_BYTES_MAX: usize = 32 * 1024 * 1024;

@@ -1,17 +1,17 @@
-//! A TCP connection that the runtime hears of when there is something to wait for.
+//! A TCP connection: by itself, and as the runtime has it when there is something to wait for.
 //!
 //! A client that connects sends its request at once, so the request is usually there when the connection has
-//! been accepted. Reading it before the runtime is told, and closing after the answer, saves two system calls
-//! of six in the life of a connection that is used once. It costs one where the request is not there yet.
+//! been accepted. Reading it before anybody is told to wait for it, and closing after the answer, saves two system
+//! calls of six in the life of a connection that is used once. It costs one where the request is not there yet.
 //!
 //! The last bytes before the end go in one packet with it, which they do when the kernel is told that more is to
 //! come (`MSG_MORE`) and the end is what comes.
 //!
 //! Source: send(2); Linux `net/ipv4/tcp_output.c`, `tcp_send_fin`.
 
-use std::io::{self, ErrorKind, Read};
-use std::net::{Shutdown, SocketAddr};
-use std::os::fd::AsFd;
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -45,10 +45,76 @@ impl Transport for Socket {
     }
 }
 
-/// A connection that was accepted.
+/// A connection that was accepted, which nobody waits for yet.
+#[derive(Debug)]
+pub(crate) struct Bare {
+    stream: std::net::TcpStream,
+    /// How to send.
+    flags: SendFlags,
+}
+
+/// Accepts the next connection that waits at a listener, if one does.
+///
+/// # Errors
+/// Those of accept4(2); [`ErrorKind::WouldBlock`] if none waits.
+pub(crate) fn accept(listener: impl AsFd) -> io::Result<(Bare, SocketAddr)> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let (socket, address) = acceptfrom_with(listener, flags)?;
+    let address = address.and_then(|address| SocketAddr::try_from(address).ok());
+    let remote = address.ok_or(ErrorKind::ConnectionAborted)?;
+    Ok((Bare { stream: socket.into(), flags: SendFlags::NOSIGNAL }, remote))
+}
+
+impl Bare {
+    /// The address of our end.
+    ///
+    /// # Errors
+    /// Those of getsockname(2).
+    pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.stream.local_addr()
+    }
+
+    /// Reads what is there, and returns how many bytes that was; 0 at the end.
+    ///
+    /// # Errors
+    /// Those of recv(2); [`ErrorKind::WouldBlock`] if there is nothing.
+    pub(crate) fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        let (_, count) = recv(&self.stream, buffer, RecvFlags::empty())?;
+        Ok(count)
+    }
+
+    /// Says that the end follows the next bytes at once, so that they may be kept until then.
+    pub(crate) fn expect_end(&mut self) {
+        self.flags |= SendFlags::MORE;
+    }
+
+    /// Sends as many of the bytes as there is room for, and returns how many those were.
+    ///
+    /// # Errors
+    /// Those of send(2); [`ErrorKind::WouldBlock`] if there is no room.
+    pub(crate) fn send(&self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(send(&self.stream, bytes, self.flags)?)
+    }
+
+    /// The connection as the runtime has it.
+    ///
+    /// # Errors
+    /// When the runtime cannot wait for one more.
+    pub(crate) fn into_known(self) -> io::Result<TcpStream> {
+        TcpStream::from_std(self.stream)
+    }
+}
+
+impl AsFd for Bare {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+}
+
+/// A connection that the runtime waits for.
 #[derive(Debug)]
 pub(crate) struct Socket {
-    state: State,
+    stream: TcpStream,
     /// How to send.
     flags: SendFlags,
     /// The last read has left nothing behind.
@@ -57,75 +123,12 @@ pub(crate) struct Socket {
     has_written: bool,
 }
 
-#[derive(Debug)]
-enum State {
-    /// The runtime does not know it. `is_read`: what was there has been read.
-    New {
-        stream: std::net::TcpStream,
-        is_read: bool,
-    },
-    Known(TcpStream),
-    /// It could not be made known, and has been closed.
-    Gone,
-}
+impl TryFrom<Bare> for Socket {
+    type Error = io::Error;
 
-/// Accepts the next connection that waits at a listener, if one does.
-///
-/// # Errors
-/// Those of accept4(2); [`ErrorKind::WouldBlock`] if none waits.
-pub(crate) fn accept(listener: impl AsFd) -> io::Result<(Socket, SocketAddr)> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let (socket, address) = acceptfrom_with(listener, flags)?;
-    let address = address.and_then(|address| SocketAddr::try_from(address).ok());
-    let remote = address.ok_or(ErrorKind::ConnectionAborted)?;
-    let state = State::New { stream: socket.into(), is_read: false };
-    let flags = SendFlags::NOSIGNAL;
-    Ok((Socket { state, flags, is_drained: true, has_written: false }, remote))
-}
-
-impl Socket {
-    /// The address of our end.
-    ///
-    /// # Errors
-    /// Those of getsockname(2).
-    pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
-        match &self.state {
-            State::New { stream, .. } => stream.local_addr(),
-            State::Known(stream) => stream.local_addr(),
-            State::Gone => Err(ErrorKind::NotConnected.into()),
-        }
-    }
-
-    /// The connection as the runtime has it.
-    ///
-    /// # Errors
-    /// When the runtime cannot wait for one more.
-    pub(crate) fn into_known(mut self) -> io::Result<TcpStream> {
-        self.known()?;
-        match self.state {
-            State::Known(stream) => Ok(stream),
-            State::New { .. } | State::Gone => Err(ErrorKind::NotConnected.into()),
-        }
-    }
-
-    /// Makes the connection known to the runtime, if it is not.
-    #[inline]
-    fn known(&mut self) -> io::Result<&mut TcpStream> {
-        if !matches!(self.state, State::Known(_)) {
-            self.make_known()?;
-        }
-        match &mut self.state {
-            State::Known(stream) => Ok(stream),
-            State::New { .. } | State::Gone => Err(ErrorKind::NotConnected.into()),
-        }
-    }
-
-    #[cold]
-    fn make_known(&mut self) -> io::Result<()> {
-        if let State::New { stream, .. } = std::mem::replace(&mut self.state, State::Gone) {
-            self.state = State::Known(TcpStream::from_std(stream)?);
-        }
-        Ok(())
+    fn try_from(bare: Bare) -> io::Result<Socket> {
+        let flags = bare.flags;
+        Ok(Socket { stream: bare.into_known()?, flags, is_drained: true, has_written: false })
     }
 }
 
@@ -135,17 +138,10 @@ impl AsyncRead for Socket {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if let State::New { stream, is_read: is_read @ false } = &mut self.state {
-            *is_read = true;
-            if let Poll::Ready(count) = at_once(stream.read(buffer.initialize_unfilled())) {
-                buffer.advance(count?);
-                return Poll::Ready(Ok(()));
-            }
-        }
         // The runtime makes a task pause that asks it too often, which is one that never has to wait. After
         // a read that has left nothing behind there is no need to ask: it says so by itself.
         let asks = !self.is_drained;
-        let stream = self.known()?;
+        let stream = &self.stream;
         if asks {
             ready!(stream.poll_read_ready(context))?;
         }
@@ -170,19 +166,14 @@ impl AsyncWrite for Socket {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let flags = self.flags;
-        if let State::New { stream, .. } = &self.state
-            && let Poll::Ready(count) = at_once(send(stream, bytes, flags).map_err(io::Error::from))
-        {
-            return Poll::Ready(count);
-        }
         // What follows a read is the answer to it. Whoever writes more must pause now and then.
         let asks = std::mem::replace(&mut self.has_written, true);
-        let stream = self.known()?;
+        let stream = &self.stream;
         if asks {
             ready!(stream.poll_write_ready(context))?;
         }
         loop {
-            let result = stream.try_io(Interest::WRITABLE, || Ok(send(&*stream, bytes, flags)?));
+            let result = stream.try_io(Interest::WRITABLE, || Ok(send(stream, bytes, flags)?));
             match at_once(result) {
                 Poll::Ready(count) => return Poll::Ready(count),
                 Poll::Pending => ready!(stream.poll_write_ready(context))?,
@@ -196,11 +187,7 @@ impl AsyncWrite for Socket {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.state {
-            State::New { stream, .. } => Poll::Ready(stream.shutdown(Shutdown::Write)),
-            State::Known(stream) => Pin::new(stream).poll_shutdown(context),
-            State::Gone => Poll::Ready(Ok(())),
-        }
+        Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }
 
@@ -235,7 +222,7 @@ fn at_once(result: io::Result<usize>) -> Poll<io::Result<usize>> {
 #[cfg(test)]
 mod tests {
     use std::future::poll_fn;
-    use std::io::Write;
+    use std::io::{Read, Write};
     use std::net::TcpListener;
 
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -247,42 +234,36 @@ mod tests {
         Builder::new_current_thread().enable_io().build().unwrap().block_on(test);
     }
 
-    /// Whether the runtime knows it by now.
-    fn is_known(socket: &Socket) -> bool {
-        matches!(socket.state, State::Known(_))
-    }
-
-    fn pair() -> (std::net::TcpStream, Socket) {
+    fn pair() -> (std::net::TcpStream, Bare) {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         listener.set_nonblocking(true).unwrap();
         assert_eq!(accept(&listener).unwrap_err().kind(), ErrorKind::WouldBlock);
         let client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let (socket, remote) = accept(&listener).unwrap();
+        let (bare, remote) = accept(&listener).unwrap();
         assert_eq!(remote, client.local_addr().unwrap());
-        assert_eq!(socket.local_addr().unwrap(), client.peer_addr().unwrap());
-        (client, socket)
+        assert_eq!(bare.local_addr().unwrap(), client.peer_addr().unwrap());
+        (client, bare)
     }
 
     #[test]
     fn what_is_there_needs_no_runtime() {
-        run(async {
-            let (mut client, mut socket) = pair();
-            client.write_all(b"request").unwrap();
-            let mut bytes = [0; 16];
-            assert_eq!(socket.read(&mut bytes).await.unwrap(), 7);
-            socket.write_all(b"answer").await.unwrap();
-            assert!(!is_known(&socket));
-            socket.shutdown().await.unwrap();
-            let mut answer = String::new();
-            client.read_to_string(&mut answer).unwrap();
-            assert_eq!(answer, "answer");
-        });
+        let (mut client, bare) = pair();
+        let mut bytes = [0; 16];
+        assert_eq!(bare.receive(&mut bytes).unwrap_err().kind(), ErrorKind::WouldBlock);
+        client.write_all(b"request").unwrap();
+        assert_eq!(bare.receive(&mut bytes).unwrap(), 7);
+        assert_eq!(bare.send(b"answer").unwrap(), 6);
+        drop(bare);
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).unwrap();
+        assert_eq!(answer, "answer");
     }
 
     #[test]
     fn what_is_not_there_is_waited_for() {
         run(async {
-            let (mut client, mut socket) = pair();
+            let (mut client, bare) = pair();
+            let mut socket = Socket::try_from(bare).unwrap();
             let mut bytes = [0; 16];
             let first = poll_fn(|context| {
                 let mut buffer = ReadBuf::new(&mut bytes);
@@ -292,7 +273,6 @@ mod tests {
             client.write_all(b"request").unwrap();
             let count = socket.read(&mut bytes).await;
             assert_eq!(count.unwrap(), 7);
-            assert!(is_known(&socket));
             drop(client);
             assert_eq!(socket.read(&mut bytes).await.unwrap(), 0);
         });
@@ -300,26 +280,27 @@ mod tests {
 
     #[test]
     fn what_is_kept_until_the_end_arrives() {
-        run(async {
-            for len in [1, 1 << 20] {
-                let (mut client, mut socket) = pair();
-                let reader = std::thread::spawn(move || {
-                    let mut received = Vec::new();
-                    client.read_to_end(&mut received).map(|count| (count, received[0]))
-                });
-                socket.write_all(b"first").await.unwrap();
-                socket.expect_end();
+        for len in [1, 1 << 20] {
+            let (mut client, mut bare) = pair();
+            let reader = std::thread::spawn(move || {
+                let mut received = Vec::new();
+                client.read_to_end(&mut received).map(|count| (count, received[0]))
+            });
+            bare.send(b"first").unwrap();
+            bare.expect_end();
+            run(async {
+                let mut socket = Socket::try_from(bare).unwrap();
                 socket.write_all(&vec![b'x'; len]).await.unwrap();
-                drop(socket);
-                assert_eq!(reader.join().unwrap().unwrap(), (b"first".len() + len, b'f'));
-            }
-        });
+            });
+            assert_eq!(reader.join().unwrap().unwrap(), (b"first".len() + len, b'f'));
+        }
     }
 
     #[test]
     fn a_client_that_does_not_read_is_waited_for() {
         run(async {
-            let (mut client, mut socket) = pair();
+            let (mut client, bare) = pair();
+            let mut socket = Socket::try_from(bare).unwrap();
             let sent = vec![b'x'; 16 << 20];
             let count = sent.len();
             let reader = std::thread::spawn(move || {
@@ -327,7 +308,6 @@ mod tests {
                 client.read_exact(&mut received).map(|()| received)
             });
             socket.write_all(&sent).await.unwrap();
-            assert!(is_known(&socket));
             assert_eq!(reader.join().unwrap().unwrap(), sent);
         });
     }
@@ -336,7 +316,8 @@ mod tests {
     fn who_never_has_to_wait_pauses_now_and_then() {
         const BYTES: usize = 1000;
         run(async {
-            let (mut client, mut socket) = pair();
+            let (mut client, bare) = pair();
+            let mut socket = Socket::try_from(bare).unwrap();
             client.write_all(&[b'x'; BYTES]).unwrap();
             let mut pauses = [0, 0];
             let mut byte = [0];

@@ -21,13 +21,14 @@ use tokio::time::{sleep, timeout};
 
 use crate::buffer::Pool;
 use crate::clock::{Clock, TICK};
+use crate::connection::lane::Lane;
 use crate::deadline::Deadlines;
 use crate::endpoint::{Accepted, Acceptor, Endpoint, Listener};
 use crate::limits::{ACCEPT_PAUSE, AllLimits, CROWDED_PAUSE, Limits};
 use crate::metrics::Counters;
 use crate::reply::Reply;
 use crate::respond::{Peer, Respond};
-use crate::socket::Transport;
+use crate::socket::Socket;
 use crate::{connection, http2, tls};
 
 /// What the connections of one worker have in common.
@@ -143,8 +144,8 @@ impl<R: Respond> Worker<R> {
         Presence { worker: Rc::clone(self) }
     }
 
-    /// Moves the clock and looks at the deadlines, as long as there are connections.
-    pub(crate) async fn sweep(self: Rc<Self>) {
+    /// Moves the clock and looks at the deadlines, as long as there are connections; then does `then`.
+    pub(crate) async fn sweep(self: Rc<Self>, then: impl Fn()) {
         loop {
             while self.connections.get() == 0 {
                 self.changed.notified().await;
@@ -155,6 +156,7 @@ impl<R: Respond> Worker<R> {
             if self.is_crowded() {
                 self.deadlines.wake_all();
             }
+            then();
         }
     }
 
@@ -237,12 +239,12 @@ impl Listening {
     fn open<R: Respond + 'static>(
         &mut self,
         opened: Vec<Opened>,
-        worker: &Rc<Worker<R>>,
+        lane: &Rc<Lane<R>>,
     ) -> io::Result<()> {
         for Opened { endpoint, listener } in opened {
             let acceptor = Acceptor::new(listener)?;
             let (stop, stopped) = watch::channel(false);
-            let task = spawn_local(accept(acceptor, Rc::clone(worker), stopped));
+            let task = spawn_local(accept(acceptor, Rc::clone(lane), stopped));
             self.accepting.push(Accepting { endpoint, stop, task });
         }
         Ok(())
@@ -283,19 +285,23 @@ pub(crate) fn run<R: Respond + 'static>(
         .build_local(LocalOptions::default())?;
     runtime.block_on(async {
         let worker = Worker::new(limits, responder, shared);
+        let lane = Rc::new(Lane::new(Rc::clone(&worker))?);
         let mut listening = Listening::default();
-        listening.open(listeners, &worker)?;
-        spawn_local(Rc::clone(&worker).sweep());
+        listening.open(listeners, &lane)?;
+        spawn_local(Rc::clone(&lane).drive());
+        let swept = Rc::clone(&lane);
+        spawn_local(Rc::clone(&worker).sweep(move || swept.sweep()));
         ready();
         while let Some(message) = next_message(&mut messages, &mut stop).await {
             match message {
-                Message::Change(change) => apply(*change, &worker, &mut listening).await?,
+                Message::Change(change) => apply(*change, &lane, &mut listening).await?,
                 // Whoever does not wait any more does not need to know.
                 Message::Ping(done) => drop(done.send(())),
             }
         }
         listening.close(|_| true).await;
         worker.stop();
+        lane.call_last();
         finish(&worker, &mut stop).await;
         Ok(())
     })
@@ -347,12 +353,12 @@ async fn next_message<R>(
 /// Puts a new configuration in place of the old one.
 async fn apply<R: Respond + 'static>(
     change: Change<R>,
-    worker: &Rc<Worker<R>>,
+    lane: &Rc<Lane<R>>,
     listening: &mut Listening,
 ) -> io::Result<()> {
     let Change { limits, responder, open, close, done } = change;
-    worker.replace(limits, responder());
-    listening.open(open, worker)?;
+    lane.worker().replace(limits, responder());
+    listening.open(open, lane)?;
     listening.close(|endpoint| close.contains(endpoint)).await;
     // Whoever does not wait any more does not need to know.
     let _ = done.send(());
@@ -362,11 +368,11 @@ async fn apply<R: Respond + 'static>(
 /// Accepts connections until the listener is to be closed and nobody waits to be accepted.
 async fn accept<R: Respond + 'static>(
     acceptor: Acceptor,
-    worker: Rc<Worker<R>>,
+    lane: Rc<Lane<R>>,
     mut stop: watch::Receiver<bool>,
 ) {
     loop {
-        while worker.is_crowded() && !*stop.borrow() {
+        while lane.worker().is_crowded() && !*stop.borrow() {
             // The queue keeps what waits. Another worker may be the one that has room to make.
             sleep(CROWDED_PAUSE).await;
         }
@@ -380,56 +386,54 @@ async fn accept<R: Respond + 'static>(
         };
         match accepted {
             None => break,
-            Some(Ok(accepted)) => enter(accepted, &worker),
+            Some(Ok(accepted)) => enter(accepted, &lane),
             Some(Err(error)) if is_about_one_connection(&error) => {}
             // No descriptor or no memory is left. The queue keeps what waits, for now.
             Some(Err(_)) => sleep(ACCEPT_PAUSE).await,
         }
     }
     // The runtime may not have heard of those that came last; the system has.
-    acceptor.drain(|accepted| enter(accepted, &worker));
+    acceptor.drain(|accepted| enter(accepted, &lane));
 }
 
 /// Starts to serve an accepted connection.
-fn enter<R: Respond + 'static>(accepted: Accepted, worker: &Rc<Worker<R>>) {
+fn enter<R: Respond + 'static>(accepted: Accepted, lane: &Lane<R>) {
+    let worker = lane.worker();
+    let is_direct =
+        |peer: &Peer| worker.answering.borrow().responder.takes_direct_http2(peer.local);
     match accepted {
-        Accepted::Tcp(socket, peer) => {
+        Accepted::Tcp(bare, peer) => {
             let tls = worker.answering.borrow().responder.tls(peer.local);
-            match tls {
-                None => serve(socket, peer, worker),
-                Some(tls) => {
-                    // No room to wait for it: as if it had not been accepted.
-                    let Ok(stream) = socket.into_known() else { return };
-                    let presence = worker.enter();
-                    let worker = Rc::clone(worker);
-                    spawn_local(async move {
-                        tls::serve(stream, peer, worker, tls).await;
-                        drop(presence);
-                    });
-                }
+            if let Some(tls) = tls {
+                // No room to wait for it: as if it had not been accepted.
+                let Ok(stream) = bare.into_known() else { return };
+                spawn(worker, |worker| tls::serve(stream, peer, worker, tls));
+            } else if is_direct(&peer) {
+                let Ok(stream) = Socket::try_from(bare) else { return };
+                spawn(worker, |worker| http2::serve_direct(stream, peer, worker));
+            } else {
+                lane.enter(bare, peer);
             }
         }
-        Accepted::Unix(stream, peer) => serve(stream, peer, worker),
+        Accepted::Unix(stream, peer) if is_direct(&peer) => {
+            spawn(worker, |worker| http2::serve_direct(stream, peer, worker));
+        }
+        Accepted::Unix(stream, peer) => {
+            spawn(worker, |worker| connection::serve(stream, peer, worker));
+        }
     }
 }
 
-fn serve<S, R>(stream: S, peer: Peer, worker: &Rc<Worker<R>>)
+/// Starts a task that serves a connection.
+fn spawn<R, F>(worker: &Rc<Worker<R>>, serve: impl FnOnce(Rc<Worker<R>>) -> F)
 where
-    S: Transport + 'static,
     R: Respond + 'static,
+    F: Future<Output = ()> + 'static,
 {
     let presence = worker.enter();
-    let worker = Rc::clone(worker);
-    let is_direct = worker.answering.borrow().responder.takes_direct_http2(peer.local);
-    if is_direct {
-        spawn_local(async move {
-            http2::serve_direct(stream, peer, worker).await;
-            drop(presence);
-        });
-        return;
-    }
+    let serving = serve(Rc::clone(worker));
     spawn_local(async move {
-        connection::serve(stream, peer, worker).await;
+        serving.await;
         drop(presence);
     });
 }

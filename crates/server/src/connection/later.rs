@@ -15,8 +15,10 @@ use milepost_http::chunked::{Chunked, Step};
 use milepost_http::request::{Content, Persistence, RequestHead, Version};
 use tokio::io::ReadBuf;
 
+use super::Connection;
 use super::discard::Discard;
-use super::{Closing, Connection, Ending, Wait, ending, head};
+use super::head::{self, Ending};
+use super::talk::{Closing, Wait, ending};
 use crate::deferred::{Deferred, Ended};
 use crate::limits::{LOGGED_HEAD_BYTES_MAX, PROXY_PIECE_BYTES};
 use crate::metrics::Counters;
@@ -102,7 +104,7 @@ impl<S: Transport, R: Respond> Connection<S, R> {
             later;
         // Answers to the requests before this one.
         self.write().await?;
-        let takes_notes = self.worker.answering.borrow().responder.takes_notes();
+        let takes_notes = self.talk.worker.answering.borrow().responder.takes_notes();
         let mut client = Http1 {
             request: Request { content, version, persistence, expects_continue, is_head },
             rest: match content {
@@ -126,16 +128,16 @@ impl<S: Transport, R: Respond> Connection<S, R> {
         let rest = client.leftover();
         let Http1 { rest: kind, sent_head, content_bytes, ending, .. } = client;
         let is_raw = matches!(kind, Rest::Raw);
-        self.message = None;
+        self.talk.message = None;
         match ended {
-            Ended::Passed if is_raw => self.closing = Some(Closing::Now),
+            Ended::Passed if is_raw => self.talk.closing = Some(Closing::Now),
             Ended::Passed => self.go_on(ending, persistence, rest),
             Ended::Cut => {
-                let counters = &self.worker.counters;
+                let counters = &self.talk.worker.counters;
                 counters.answered(deferred.status(), content_bytes, Some(deferred.begun()));
                 if takes_notes {
                     let answered = answered(deferred.status(), &sent_head, content_bytes, false);
-                    deferred.note(&Answered { kept: self.kept, ..answered });
+                    deferred.note(&Answered { kept: self.talk.kept, ..answered });
                 }
                 return Err(io::ErrorKind::ConnectionAborted.into());
             }
@@ -143,31 +145,31 @@ impl<S: Transport, R: Respond> Connection<S, R> {
                 let unasked =
                     expects_continue && !matches!(rest, Left::Nothing) && self.received_none(&rest);
                 let ending = {
-                    let worker = std::rc::Rc::clone(&self.worker);
+                    let worker = std::rc::Rc::clone(&self.talk.worker);
                     let answering = worker.answering.borrow();
                     let keeps = reply.status() != 408 && !unasked && rest.is_discardable();
                     ending_of(
                         &worker,
-                        answering.limits.of(self.server),
+                        answering.limits.of(self.talk.server),
                         persistence,
                         reply.status(),
-                        self.kept,
+                        self.talk.kept,
                         keeps,
                     )
                 };
-                let start = self.output.len();
-                head::write(&mut self.output, &reply, &self.worker.clock, ending);
+                let start = self.talk.output.len();
+                head::write(&mut self.talk.output, &reply, &self.talk.worker.clock, ending);
                 let without = is_head || !status::has_content(reply.status());
                 let bytes = if without { 0 } else { reply.length() };
-                let counters = &self.worker.counters;
+                let counters = &self.talk.worker.counters;
                 counters.answered(reply.status(), bytes, Some(deferred.begun()));
                 if takes_notes {
-                    let sent_head = self.output[start..].to_vec();
+                    let sent_head = self.talk.output[start..].to_vec();
                     let goes_on = ending != Ending::Close;
                     let answered = answered(reply.status(), &sent_head, bytes, goes_on);
-                    deferred.note(&Answered { kept: self.kept, ..answered });
+                    deferred.note(&Answered { kept: self.talk.kept, ..answered });
                 }
-                let file = if without { None } else { reply.take_content(&mut self.output) };
+                let file = if without { None } else { reply.take_content(&mut self.talk.output) };
                 if let Some(content) = file {
                     self.send(content).await?;
                 }
@@ -175,20 +177,22 @@ impl<S: Transport, R: Respond> Connection<S, R> {
                 return Ok(());
             }
         }
-        let counters = &self.worker.counters;
+        let counters = &self.talk.worker.counters;
         counters.answered(deferred.status(), content_bytes, Some(deferred.begun()));
         if takes_notes {
-            let goes_on = self.closing.is_none();
+            let goes_on = self.talk.closing.is_none();
             let answered = answered(deferred.status(), &sent_head, content_bytes, goes_on);
-            deferred
-                .note(&Answered { kept: self.kept.saturating_sub(u32::from(goes_on)), ..answered });
+            deferred.note(&Answered {
+                kept: self.talk.kept.saturating_sub(u32::from(goes_on)),
+                ..answered
+            });
         }
         Ok(())
     }
 
     /// Nothing of the content has come.
     fn received_none(&self, rest: &Left) -> bool {
-        self.input.unread().is_empty() && !matches!(rest, Left::Some { touched: true, .. })
+        self.talk.input.unread().is_empty() && !matches!(rest, Left::Some { touched: true, .. })
     }
 
     /// What happens to the connection after the answer.
@@ -196,15 +200,15 @@ impl<S: Transport, R: Respond> Connection<S, R> {
         if ending == Ending::Close {
             let quiet = persistence == Persistence::Close
                 && matches!(rest, Left::Nothing)
-                && self.input.unread().is_empty();
-            self.closing = Some(if quiet { Closing::Now } else { Closing::Linger });
+                && self.talk.input.unread().is_empty();
+            self.talk.closing = Some(if quiet { Closing::Now } else { Closing::Linger });
             return;
         }
-        self.kept = self.kept.saturating_add(1);
+        self.talk.kept = self.talk.kept.saturating_add(1);
         match rest {
             Left::Nothing => {}
-            Left::Some { discard, .. } => self.content = Some(discard),
-            Left::Lost => self.closing = Some(Closing::Linger),
+            Left::Some { discard, .. } => self.talk.content = Some(discard),
+            Left::Lost => self.talk.closing = Some(Closing::Linger),
         }
     }
 }
@@ -271,7 +275,7 @@ impl<S: Transport, R: Respond> Http1<'_, S, R> {
 
     /// Takes content out of the input; `None` if more must be read first.
     fn decode(&mut self, into: &mut Vec<u8>) -> Result<Option<Piece>, ContentError> {
-        let input = &mut self.connection.input;
+        let input = &mut self.connection.talk.input;
         let unread = input.unread();
         match &mut self.rest {
             Rest::None => Ok(Some(Piece::End)),
@@ -324,7 +328,7 @@ impl<S: Transport, R: Respond> Http1<'_, S, R> {
     }
 
     fn late(&self) -> ContentError {
-        let limits = self.connection.worker.limits(self.connection.server);
+        let limits = self.connection.talk.worker.limits(self.connection.talk.server);
         let limit = limits.content_timeout.map_or(limits.timeout, |limit| limit.first);
         ContentError::Late { seconds: limit.as_secs() }
     }
@@ -350,7 +354,7 @@ impl<S: Transport, R: Respond> Client for Http1<'_, S, R> {
                 return Poll::Ready(Ok(piece));
             }
             if self.request.expects_continue && !self.asked && self.taken == 0 {
-                self.connection.output.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
+                self.connection.talk.output.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
             }
             self.asked = true;
             if self.waiting() > 0 {
@@ -360,20 +364,20 @@ impl<S: Transport, R: Respond> Client for Http1<'_, S, R> {
             if !self.reading && !matches!(self.rest, Rest::Raw) {
                 self.reading = true;
                 let (limit, timeout) = {
-                    let limits = connection.worker.limits(connection.server);
+                    let limits = connection.talk.worker.limits(connection.talk.server);
                     (limits.content_timeout, limits.timeout)
                 };
                 // `Timeout` is for each piece, `RequestReadTimeout` for all of it.
-                let piece = connection.worker.clock.after(timeout);
-                let whole = limit.map(|_| connection.deadline(Wait::Content));
-                connection.slot.arm(whole.map_or(piece, |whole| whole.min(piece)));
+                let piece = connection.talk.worker.clock.after(timeout);
+                let whole = limit.map(|_| connection.talk.deadline(Wait::Content));
+                connection.talk.slot.arm(whole.map_or(piece, |whole| whole.min(piece)));
             }
-            let mut spare = ReadBuf::new(connection.input.spare(&connection.worker.pool));
+            let mut spare = ReadBuf::new(connection.talk.input.spare(&connection.talk.worker.pool));
             match Pin::new(&mut connection.stream).poll_read(context, &mut spare) {
                 Poll::Ready(result) => {
                     let count = spare.filled().len();
-                    connection.input.advance(count);
-                    connection.received += count as u64;
+                    connection.talk.input.advance(count);
+                    connection.talk.received += count as u64;
                     self.reading = false;
                     if count == 0 && matches!(self.rest, Rest::Raw) {
                         return Poll::Ready(Ok(Piece::End));
@@ -399,7 +403,7 @@ impl<S: Transport, R: Respond> Client for Http1<'_, S, R> {
 
     fn interim(&mut self, answer: &Beginning<'_>) {
         if self.request.version == Version::Http11 {
-            let output = &mut self.connection.output;
+            let output = &mut self.connection.talk.output;
             status::write_line(answer.status, output);
             output.extend_from_slice(answer.fields);
             output.extend_from_slice(b"\r\n");
@@ -412,17 +416,17 @@ impl<S: Transport, R: Respond> Client for Http1<'_, S, R> {
         let ends_there = answer.has_content && answer.length.is_none();
         let unframed = ends_there && self.request.version == Version::Http10;
         let connection = &mut *self.connection;
-        let worker = std::rc::Rc::clone(&connection.worker);
+        let worker = std::rc::Rc::clone(&connection.talk.worker);
         let keeps = !unframed
             && left.is_discardable()
             && (!expects || matches!(left, Left::Nothing))
             && answer.status != 101;
         self.ending = {
-            let limits = worker.limits(connection.server);
+            let limits = worker.limits(connection.talk.server);
             let persistence = self.request.persistence;
-            ending_of(&worker, &limits, persistence, answer.status, connection.kept, keeps)
+            ending_of(&worker, &limits, persistence, answer.status, connection.talk.kept, keeps)
         };
-        let output = &mut connection.output;
+        let output = &mut connection.talk.output;
         let start = output.len();
         // Writing to memory does not fail.
         if answer.reason.is_empty() {
@@ -460,7 +464,7 @@ impl<S: Transport, R: Respond> Client for Http1<'_, S, R> {
             return;
         }
         self.content_bytes += content.len() as u64;
-        let output = &mut self.connection.output;
+        let output = &mut self.connection.talk.output;
         if self.framed == Framed::Chunks {
             let _ = write!(output, "{:x}\r\n", content.len());
         }
@@ -472,7 +476,7 @@ impl<S: Transport, R: Respond> Client for Http1<'_, S, R> {
 
     fn finish(&mut self, trailers: &[u8]) {
         if self.framed == Framed::Chunks {
-            let output = &mut self.connection.output;
+            let output = &mut self.connection.talk.output;
             output.extend_from_slice(b"0\r\n");
             output.extend_from_slice(trailers);
             output.extend_from_slice(b"\r\n");
@@ -480,13 +484,13 @@ impl<S: Transport, R: Respond> Client for Http1<'_, S, R> {
     }
 
     fn waiting(&self) -> usize {
-        self.connection.output.len() - self.written
+        self.connection.talk.output.len() - self.written
     }
 
     fn poll_flush(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let connection = &mut *self.connection;
-        while self.written < connection.output.len() {
-            let bytes = &connection.output[self.written..];
+        while self.written < connection.talk.output.len() {
+            let bytes = &connection.talk.output[self.written..];
             match Pin::new(&mut connection.stream).poll_write(context, bytes) {
                 Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                 Poll::Ready(Ok(count)) => {
@@ -498,21 +502,21 @@ impl<S: Transport, R: Respond> Client for Http1<'_, S, R> {
                     if !self.writing {
                         self.writing = true;
                         self.reading = false;
-                        let timeout = connection.worker.limits(connection.server).timeout;
-                        connection.slot.arm(connection.worker.clock.after(timeout));
+                        let timeout = connection.talk.worker.limits(connection.talk.server).timeout;
+                        connection.talk.slot.arm(connection.talk.worker.clock.after(timeout));
                     }
                     ready!(connection.or_late(context));
                     return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
                 }
             }
         }
-        connection.output.clear();
+        connection.talk.output.clear();
         self.written = 0;
         Poll::Ready(Ok(()))
     }
 
     fn counters(&self) -> &Counters {
-        &self.connection.worker.counters
+        &self.connection.talk.worker.counters
     }
 
     fn poll_close(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use milepost_engine::{ReadTimeout, Settings};
+use milepost_http::request::RequestHead;
 use proptest::prelude::*;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::task::{spawn_local, yield_now};
+use tokio::time::Instant;
 
 use super::*;
 use crate::limits::AllLimits;
@@ -245,7 +247,7 @@ fn paused_with<F: Future<Output = ()>>(settings: Settings, body: impl FnOnce(Cli
         .unwrap();
     runtime.block_on(async {
         let worker = Worker::new(AllLimits::from(&settings), Redirect, Shared::alone());
-        spawn_local(Rc::clone(&worker).sweep());
+        spawn_local(Rc::clone(&worker).sweep(|| ()));
         let (stream, server) = duplex(PIPE_BYTES);
         let address = ([127, 0, 0, 1], 80).into();
         let peer = Peer::new(address, address);

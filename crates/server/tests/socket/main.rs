@@ -2,6 +2,7 @@
 
 mod bounds;
 mod content;
+mod lane;
 mod limits;
 mod malformed;
 mod persistence;

@@ -103,6 +103,11 @@ impl Client {
         }
     }
 
+    /// The same connection, to send while answers are read.
+    pub(crate) fn sender(&self) -> TcpStream {
+        self.stream.try_clone().unwrap()
+    }
+
     /// Reads the answer to a request other than `HEAD`.
     pub(crate) fn answer(&mut self) -> Answer {
         self.next(false).expect("an answer")
