@@ -18,6 +18,7 @@ mod error_document;
 mod expression;
 mod filter;
 mod form;
+mod health_check;
 mod known;
 mod leading_slash;
 mod listing;

@@ -120,6 +120,57 @@ fn directives_of_another_time_or_house() {
     );
 }
 
+/// What is said of `x.so` in the first line.
+const NO_LIBRARY: (Severity, u32, &str, &str) = (
+    Severity::Note,
+    1,
+    "`x.so` is not on this machine, where httpd would not start",
+    "here it counts as loaded, as all that `LoadModule` names",
+);
+
+#[test]
+fn what_httpd_would_run_is_not_run_here() {
+    let message = "no programs are run here: requests for such files get a 503";
+    let hint = "send requests to a server that runs them, with `ProxyPass`, over HTTP/1.1";
+    check(
+        "<FilesMatch \\.php$>\nSetHandler application/x-httpd-php\n</FilesMatch>\n\
+         AddHandler cgi-script .cgi\nAddType application/x-httpd-php .phtml\nAddLanguage php .x\n\
+         AddHandler type-map .var",
+        &[2, 4, 5].map(|line| (Severity::Warning, line, message, hint)),
+    );
+    check("LoadModule mime_module x.so\nAddHandler cgi-script .cgi", &[NO_LIBRARY]);
+}
+
+#[test]
+fn health_checks_are_read() {
+    check(
+        "<Proxy balancer://b>\nBalancerMember http://a.example hcmethod=GET hcinterval=10 hcuri=/up\n\
+         BalancerMember http://b.example hcmethod=TCP\nBalancerMember http://c.example hcmethod=cping\n\
+         BalancerMember http://d.example hcinterval=1ms\nBalancerMember http://e.example hcnone=1\n</Proxy>",
+        &[
+            (
+                Severity::Warning,
+                2,
+                "no health checks are made: members are judged by their answers",
+                "`retry` says after how long one that has failed is asked again",
+            ),
+            (Severity::Error, 4, "`cping` is no value for `hcmethod`", ""),
+            (Severity::Error, 5, "`1ms` is no value for `hcinterval`", ""),
+            (Severity::Error, 6, "unknown parameter `hcnone`", ""),
+        ],
+    );
+    let error = (
+        Severity::Error,
+        2,
+        "unknown parameter `hcmethod`",
+        "it is one of mod_proxy_hcheck, which is not loaded",
+    );
+    check(
+        "LoadModule proxy_module x.so\nProxyPass / http://a.example/ hcmethod=TCP",
+        &[NO_LIBRARY, error],
+    );
+}
+
 #[test]
 fn a_backend_with_a_sentence_behind_it() {
     let (proxy, usage) = (

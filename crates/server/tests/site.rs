@@ -125,6 +125,31 @@ fn a_change_of_htaccess_is_seen_at_once() {
 }
 
 #[test]
+fn nobody_reads_programs() {
+    let site = TestSite::start();
+    let root = site.directory.path().join("htdocs");
+    let rules = "AddHandler cgi-script .cgi\nAddType application/x-httpd-php .php\nDirectoryIndex i.php\n\
+        <Files *.pl>\nSetHandler perl-script\n</Files>\n<Files *.inc>\nForceType application/x-httpd-php\n</Files>\n\
+        <Files plain.php>\nSetHandler default-handler\n</Files>\n";
+    fs::write(root.join(".htaccess"), rules).unwrap();
+    for (name, status) in [
+        ("a.cgi", 503),
+        ("i.php", 503),
+        ("b.php.en", 503),
+        ("c.pl", 503),
+        ("d.inc", 503),
+        ("plain.php", 200),
+        ("e.html", 200),
+    ] {
+        fs::write(root.join(name), "the password\n").unwrap();
+        let answer = site.get(&format!("/{name}"));
+        assert_eq!(answer.status, status, "{name}");
+        assert_eq!(answer.content.contains("password"), status == 200, "{name}");
+    }
+    assert_eq!((site.get("/").status, site.get("/f.php").status), (503, 404));
+}
+
+#[test]
 fn the_server_itself_has_options() {
     let site = TestSite::start();
     let answer = site.ask("OPTIONS * HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");

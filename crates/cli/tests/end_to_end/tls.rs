@@ -535,6 +535,7 @@ fn what_cannot_be_served_can_be_looked_at() {
         ("ProxyRequests On", 5, "a forward proxy is not supported"),
         ("ProxyRemote * http://127.0.0.1:1", 5, "`ProxyRemote` is not supported"),
         ("ProxyPass /p http://127.0.0.1:1/ mapping=servlet", 5, "`mapping=` is not supported"),
+        ("LuaHookAccessChecker a.lua b", 5, "would be let in"),
     ] {
         let text = format!(
             "Listen 127.0.0.1:0\nSSLEngine on\n{one}{directives}\nRedirect /a http://x.example/\n"

@@ -274,7 +274,10 @@ impl Builder<'_> {
         if !self.noted.iter().any(|noted| noted == lower) {
             self.noted.push(lower.to_vec());
             let name = show(directive.name);
-            let finding = if NOT_DONE.iter().any(|known| known.as_bytes() == lower) {
+            let open = NOT_SAFE.iter().find(|(known, ..)| known.as_bytes() == lower);
+            let finding = if let Some((_, what, instead)) = open {
+                Finding::not_served(format!("{name} is not done here, and {what}")).hint(*instead)
+            } else if NOT_DONE.iter().any(|known| known.as_bytes() == lower) {
                 Finding::warning(format!("{name} changes answers in Apache, and is not done here"))
             } else {
                 Finding::note(format!("{name} is accepted and has no effect here"))
@@ -416,7 +419,6 @@ const NOT_DONE: &[&str] = &[
     "authbasicfake",
     "authzsendforbiddenonfailure",
     "dav",
-    "luahookaccesschecker",
     "luahookauthchecker",
     "luahookcheckuserid",
     "luahookfixups",
@@ -424,9 +426,20 @@ const NOT_DONE: &[&str] = &[
     "luahooktranslatename",
     "luamaphandler",
     "luaquickhandler",
+    "outputsed",
+    "proxyhtmlenable",
     "remoteipheader",
     "script",
+    "substitute",
+    "xbithack",
 ];
+
+/// Directives, in lower case, without which something would be open: what that is, and what to write instead.
+const NOT_SAFE: &[(&str, &str, &str)] = &[(
+    "luahookaccesschecker",
+    "whom the script keeps out would be let in",
+    "write `Require`, with `expr` if need be",
+)];
 
 /// The known name that is nearest to `name`, in lower case, if one is near.
 /// What to write instead of a directive, in lower case, that httpd had once.

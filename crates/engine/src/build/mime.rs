@@ -42,6 +42,11 @@ impl Builder<'_> {
         if let Some((_, attribute, is_removed)) =
             EXTENSIONS.iter().find(|(name, ..)| *name == lower)
         {
+            let is_handler =
+                matches!(attribute, ExtensionAttribute::MediaType | ExtensionAttribute::Handler);
+            if is_handler && !*is_removed {
+                self.warn_of_programs(directive, &first.to_ascii_lowercase());
+            }
             let mime = mime_of(context);
             let extensions = if *is_removed { &words[..] } else { rest };
             for extension in extensions {
@@ -68,11 +73,13 @@ impl Builder<'_> {
                             .hint("send requests there with `ProxyPass`, over HTTP/1.1");
                     self.report(directive, finding);
                 }
+                self.warn_of_programs(directive, &handler);
                 mime_of(context).handler = Some(handler.into());
             }
             b"forcetype" => {
                 let is_none = first.eq_ignore_ascii_case(b"none");
                 let forced = if is_none { Vec::new() } else { first.to_ascii_lowercase() };
+                self.warn_of_programs(directive, &forced);
                 mime_of(context).forced_type = Some(forced.into());
             }
             b"adddefaultcharset" => {
@@ -126,6 +133,18 @@ impl Builder<'_> {
             _ => return false,
         }
         true
+    }
+
+    /// Says that files with this handler or type are programs, which are not run here.
+    fn warn_of_programs(&mut self, directive: &Directive<'_>, handler: &[u8]) {
+        if self.names.modules.run(handler) {
+            let finding =
+                Finding::warning("no programs are run here: requests for such files get a 503")
+                    .hint(
+                        "send requests to a server that runs them, with `ProxyPass`, over HTTP/1.1",
+                    );
+            self.report(directive, finding);
+        }
     }
 }
 

@@ -98,6 +98,23 @@ const FOREIGN: &[(&str, &[&str])] = &[
     ("lsapi", &["lsapi"]),
 ];
 
+/// How the names of handlers begin that run what is in a file, and the modules that have them, or how the
+/// identifiers of those not of httpd begin.
+const RUNNERS: &[(&str, &[&str])] = &[
+    ("cgi-script", &["cgi_module", "cgid_module"]),
+    ("lua-script", &["lua_module"]),
+    ("application/x-httpd-", &["php", "suphp", "lsapi"]),
+    ("x-httpd-", &["php", "suphp", "lsapi"]),
+    ("php", &["php"]),
+    ("fcgid-script", &["fcgid"]),
+    ("fastcgi-script", &["fastcgi"]),
+    ("wsgi-script", &["wsgi"]),
+    ("perl-script", &["perl"]),
+    ("modperl", &["perl"]),
+    ("mod_python", &["python"]),
+    ("python-program", &["python"]),
+];
+
 /// The file of the module not of httpd that has a directive of this name, in lower case.
 pub(super) fn foreign_file(lower: &[u8]) -> Option<String> {
     let has = |starts: &[&str]| starts.iter().any(|start| lower.starts_with(start.as_bytes()));
@@ -169,6 +186,18 @@ impl Modules {
     /// Whether `LoadModule` named a module by now.
     pub(crate) fn is_named(&self, name: &str) -> bool {
         self.loaded.contains(name.as_bytes())
+    }
+
+    /// Whether httpd would run what is in a file with this handler: a module does, or none is named at all.
+    pub(crate) fn run(&self, handler: &[u8]) -> bool {
+        let runner = RUNNERS.iter().find(|(start, _)| handler.starts_with(start.as_bytes()));
+        let is_there = |start: &str| {
+            let mut foreign = self.foreign.iter();
+            self.is_named(start) || foreign.any(|name| name.starts_with(start.as_bytes()))
+        };
+        runner.is_some_and(|(_, modules)| {
+            !self.are_named() || modules.iter().any(|module| is_there(module))
+        })
     }
 
     /// `<IfModule name>`: by source file or identifier.
@@ -304,6 +333,21 @@ mod tests {
         }
         assert!(modules.know(known::find(b"virtualdocumentroot").unwrap()));
         assert!(modules.again().is_none());
+    }
+
+    #[test]
+    fn handlers_run_files_if_their_modules_are_there() {
+        let mut modules = Modules::default();
+        let runs = |modules: &Modules| {
+            let handlers = ["cgi-script", "application/x-httpd-php", "wsgi-script", "type-map", ""];
+            handlers.map(|handler| modules.run(handler.as_bytes()))
+        };
+        assert_eq!(runs(&modules), [true, true, true, false, false]);
+        modules.load(b"alias_module");
+        assert_eq!(runs(&modules), [false; 5]);
+        modules.load(b"cgid_module");
+        modules.load(b"php7_module");
+        assert_eq!(runs(&modules), [true, true, false, false, false]);
     }
 
     #[test]

@@ -319,6 +319,13 @@ impl Builder<'_> {
             Ok(true) => return true,
             Ok(false) => Finding::error(format!("`{value}` is no value for `{key}`")),
             Err(Unknown) if is_ignored(key) => return true,
+            Err(Unknown) if key.starts_with("hc") => match self.health_check(key, value) {
+                Ok(()) => {
+                    self.note_health_checks(directive, word);
+                    return true;
+                }
+                Err(finding) => finding,
+            },
             Err(Unknown) => Finding::error(format!("unknown parameter `{key}`"))
                 .hint("see the manual of mod_proxy for the parameters of `ProxyPass`"),
         };
@@ -490,7 +497,7 @@ fn flag(value: &str) -> Option<bool> {
 }
 
 /// A number with a unit, or in units of `unit_ms`.
-fn time(value: &str, unit_ms: u64) -> Option<Duration> {
+pub(super) fn time(value: &str, unit_ms: u64) -> Option<Duration> {
     let digits = value.bytes().take_while(u8::is_ascii_digit).count();
     let unit = match value[digits..].to_ascii_lowercase().as_str() {
         "" => unit_ms,

@@ -153,6 +153,7 @@ const WANTED: &[(&str, Option<usize>, usize, Wanted)] = &[
     ("cachesocachemintime", None, 0, Number(0, MOST - 1)),
     ("cachesocachereadsize", None, 0, Number(0, MOST - 1)),
     ("cachesocachereadtime", None, 0, Number(0, MOST - 1)),
+    ("cgidscripttimeout", None, 0, Time),
     ("cgiscripttimeout", None, 0, Time),
     ("cgivar", None, 0, OneOf(&["REQUEST_URI"])),
     ("cgivar", None, 1, OneOf(&["original-uri", "current-uri"])),

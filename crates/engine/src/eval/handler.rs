@@ -2,7 +2,8 @@
 //! directory, or the file itself.
 //!
 //! Handlers are run by nobody here, so a file with one is sent as it is, as httpd does with a handler that
-//! no module knows. Only those that answer for anything are told apart.
+//! no module knows. Only those that answer for anything are told apart, and those that would run what is in the
+//! file: what a program says is nobody's business.
 //!
 //! Source: httpd 2.4.71 `server/config.c`, `ap_invoke_handler`; `server/core.c`, `core_override_type`,
 //! `default_handler`; `modules/http/mod_mime.c`, `find_ct`; `modules/mappers/mod_actions.c`,
@@ -51,7 +52,7 @@ impl Run<'_> {
             && let Some(url) = handler.and_then(|handler| handler.strip_prefix(b"proxy:"))
             && self.is_spoken(scheme(url))
         {
-            // A file is for FastCGI, mostly, and its text is nobody's business.
+            // A file is for FastCGI, mostly.
             return End::Status(503);
         }
         if let Some(handler) = handler
@@ -85,6 +86,11 @@ impl Run<'_> {
                 End::Page
             }
             b"GET" | b"HEAD" | b"POST" => match hop.kind {
+                Some(FileKind::File(_))
+                    if mime.is_some_and(|mime| self.would_run(mime, handler, hop)) =>
+                {
+                    End::Status(503)
+                }
                 Some(FileKind::File(_)) if no_path_info => End::File,
                 Some(FileKind::Other) => End::Status(403),
                 _ => End::Status(404),
@@ -110,6 +116,14 @@ impl Run<'_> {
         let speakers = known.find(|(name, _)| name.eq_ignore_ascii_case(scheme));
         let modules = &self.program.names.modules;
         speakers.is_some_and(|(_, speakers)| speakers.iter().any(|module| modules.has(module)))
+    }
+
+    /// Whether httpd would run the file: by its handler, or else by its type.
+    fn would_run(&self, mime: &Mime, handler: Option<&[u8]>, hop: &Hop) -> bool {
+        let by_name = || extensions(&hop.filename).filter_map(|name| extension(mime, name));
+        let typed = || by_name().filter_map(|known| known.media_type.as_deref()).last();
+        let named = handler.or(mime.forced_type.as_deref()).or_else(typed);
+        named.is_some_and(|named| self.program.names.modules.run(named))
     }
 
     fn answers_all(&self, handler: &[u8]) -> bool {
