@@ -10,7 +10,7 @@ use std::fs::File;
 use std::ops::Range;
 use std::rc::Rc;
 
-use milepost_http::bytes::is_value;
+use milepost_http::bytes;
 
 use crate::deferred::Deferred;
 use crate::{page, status};
@@ -79,7 +79,9 @@ impl Reply {
         self.status = 200;
         self.fields.clear();
         self.written.clear();
-        self.content = Content::Written;
+        if !matches!(self.content, Content::Written) {
+            self.content = Content::Written;
+        }
     }
 
     /// Sets the status. What is not between 200 and 999 becomes 500.
@@ -99,7 +101,8 @@ impl Reply {
         self.fields.extend_from_slice(b": ");
         let start = self.fields.len();
         self.fields.extend_from_slice(value);
-        if !is_value(value) {
+        // Hardly any value has a byte below the space.
+        if bytes::find(value, |word| bytes::below(word, b' ')).is_some() {
             for byte in &mut self.fields[start..] {
                 if matches!(byte, b'\r' | b'\n' | 0) {
                     *byte = b' ';
@@ -230,11 +233,14 @@ impl Reply {
 
     /// Appends the content that is in memory; a file is handed out, to be sent piece by piece.
     pub(crate) fn take_content(&mut self, output: &mut Vec<u8>) -> Option<FileContent> {
+        if let Content::Written = self.content {
+            output.extend_from_slice(&self.written);
+            return None;
+        }
         match std::mem::replace(&mut self.content, Content::Written) {
-            Content::Written => output.extend_from_slice(&self.written),
             Content::Shared { bytes, start, end } => output.extend_from_slice(&bytes[start..end]),
             Content::File(content) => return Some(content),
-            Content::Deferred(_) => {}
+            Content::Written | Content::Deferred(_) => {}
         }
         None
     }

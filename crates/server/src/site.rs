@@ -522,7 +522,7 @@ impl Fields for HeadFields<'_> {
     }
 
     fn counted(&self, name: &str) -> (usize, Option<Cow<'_, [u8]>>) {
-        if name == "Host" {
+        if name.eq_ignore_ascii_case("host") {
             // Of each request it is asked for this one.
             return (usize::from(self.0.host.is_some()), self.0.host.map(Cow::Borrowed));
         }
