@@ -13,6 +13,12 @@ fuzz_target!(|bytes: &[u8]| {
         let part = parse(&bytes[..end], &limits, &mut part_room);
         assert!(matches!(part, Ok(None)), "{end} of {} bytes", head.bytes.len());
     }
+    // What has been read once is the same when it comes again.
+    let mut known = HeadRoom::default();
+    for _ in 0..2 {
+        let again = parse(bytes, &limits, &mut known).expect("it was accepted before");
+        assert_eq!(format!("{again:?}"), format!("{:?}", Some(head)));
+    }
     // Another parser reads the same from it, if it takes it at all.
     let mut fields = [httparse::EMPTY_HEADER; 128];
     let mut other = httparse::Request::new(&mut fields);
