@@ -193,6 +193,8 @@ struct Builder<'o> {
     ext_filters: Vec<(usize, Vec<u8>)>,
     /// `<AuthnProviderAlias>`, `<AuthzProviderAlias>`
     provider_aliases: provider_alias::ProviderAliases,
+    /// Inside `<Location>` or `<LocationMatch>`, however deep.
+    in_location: bool,
     /// `<Limit>` that are being read.
     limits: Vec<crate::program::Limit>,
     databases: Vec<Database>,
@@ -311,6 +313,7 @@ impl<'o> Builder<'o> {
             containers: Vec::new(),
             ext_filters: Vec::new(),
             provider_aliases: provider_alias::ProviderAliases::default(),
+            in_location: false,
             limits: Vec::new(),
             databases: Vec::new(),
             sni_policy: tls::SniPolicy::default(),

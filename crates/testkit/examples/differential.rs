@@ -1,7 +1,8 @@
 //! Compares milepost with real httpd on random configurations, and shrinks what differs.
 //!
-//! `differential [--cases N] [--seed S] [--area NAME]… [--only NUMBER] [--shrink N] [--show]`
-//! prints each difference as a spec case. Exit 0: none, 1: some, 2: could not run.
+//! `differential [--cases N] [--seed S] [--area NAME]… [--only NUMBER] [--shrink N] [--show]
+//! [--coverage]` prints each difference as a spec case, with `--coverage` also how often each directive, flag and
+//! variable came up and which never did. Exit 0: none, 1: some, 2: could not run.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for people")]
 
 use std::collections::HashSet;
@@ -11,7 +12,7 @@ use std::time::Instant;
 
 use milepost_engine::Lookup;
 use milepost_testkit::differential::{Contest, Tally};
-use milepost_testkit::generate::{self, Area};
+use milepost_testkit::generate::{self, Area, Coverage};
 use milepost_testkit::httpd::Program;
 use milepost_testkit::known::KnownDifferences;
 use milepost_testkit::{Case, Judge, Milepost, bless, shrink, spec};
@@ -26,6 +27,7 @@ struct Options {
     only: Option<usize>,
     shrink: usize,
     show: bool,
+    coverage: bool,
 }
 
 fn main() -> ExitCode {
@@ -47,12 +49,20 @@ fn options() -> Result<Options, Box<dyn Error>> {
         only: None,
         shrink: 10,
         show: false,
+        coverage: false,
     };
     let mut arguments = std::env::args().skip(1);
     while let Some(name) = arguments.next() {
-        if name == "--show" {
-            options.show = true;
-            continue;
+        match name.as_str() {
+            "--show" => {
+                options.show = true;
+                continue;
+            }
+            "--coverage" => {
+                options.coverage = true;
+                continue;
+            }
+            _ => {}
         }
         let value = arguments.next().ok_or_else(|| format!("{name} needs a value"))?;
         match name.as_str() {
@@ -76,9 +86,10 @@ fn options() -> Result<Options, Box<dyn Error>> {
 /// Returns how many cases differ.
 fn run(options: &Options) -> Result<usize, Box<dyn Error>> {
     let started = Instant::now();
-    let judge = Judge::new()?;
-    let scan = Milepost::new(Lookup::Scan, Program::find()?);
-    let index = Milepost::new(Lookup::Index, Program::find()?);
+    let program = Program::find()?.with_modules(&generate::MODULES);
+    let judge = Judge::with(program.clone())?;
+    let scan = Milepost::new(Lookup::Scan, program.clone());
+    let index = Milepost::new(Lookup::Index, program);
     let known = KnownDifferences::read(&spec::directory())?;
     let contest = Contest { judge: &judge, scan: &scan, index: &index, known: &known };
     let numbers: Vec<usize> = match options.only {
@@ -87,9 +98,11 @@ fn run(options: &Options) -> Result<usize, Box<dyn Error>> {
     };
     let mut tally = Tally::default();
     let mut shown = HashSet::new();
+    let mut coverage = Coverage::default();
     for batch in numbers.chunks(BATCH) {
         let make = |&number: &usize| generate::case(options.seed, number, &options.areas);
         let cases: Vec<Case> = batch.iter().map(make).collect();
+        cases.iter().for_each(|case| coverage.add(case));
         if options.show {
             cases.iter().for_each(|case| println!("{}", bless::case_text(case)));
         }
@@ -109,6 +122,9 @@ fn run(options: &Options) -> Result<usize, Box<dyn Error>> {
                 println!("# {name}: shrinks to the same as one before\n");
             }
         }
+    }
+    if options.coverage {
+        print!("{coverage}");
     }
     let Tally { cases, refused, requests, known, undefined, differing } = tally;
     println!(

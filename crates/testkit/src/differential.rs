@@ -1,6 +1,6 @@
 //! Compares milepost with real httpd, case by case, and shrinks what differs.
 
-use crate::answer::Answer;
+use crate::answer::{Answer, Expected};
 use crate::case::Case;
 use crate::engine::{Engine, EngineError, Verdict};
 use crate::known::{KnownDifferences, Seen};
@@ -151,8 +151,17 @@ pub fn differences(
             let found = three.filter_map(|(at, ((judged, scanned), indexed))| {
                 // No answer from httpd: it crashed or hung up, which is nothing to agree with.
                 let answer = judged.as_ref().ok()?;
-                let agrees = scanned.as_ref().is_ok_and(|scanned| scanned.same_as(answer));
-                let (kind, got) = if !same(scanned, indexed) {
+                let looked_at = &case.exchanges[at].expected.fields;
+                let same = |one: &Answer, other: &Answer| {
+                    let fields = || looked_at.iter().map(|(name, _)| name);
+                    one.same_as(other) && fields().all(|name| one.value(name) == other.value(name))
+                };
+                let agrees = scanned.as_ref().is_ok_and(|scanned| same(scanned, answer));
+                let ours_agree = match (scanned, indexed) {
+                    (Ok(scanned), Ok(indexed)) => same(scanned, indexed),
+                    (scanned, indexed) => scanned.as_ref().err() == indexed.as_ref().err(),
+                };
+                let (kind, got) = if !ours_agree {
                     (Kind::Index, indexed)
                 } else if !agrees {
                     let is_undefined = scanned.as_ref().is_ok_and(|scanned| scanned.is_undefined);
@@ -161,6 +170,7 @@ pub fn differences(
                 } else {
                     return None;
                 };
+                let say = |answer| say(answer, &case.exchanges[at].expected);
                 Some(Point { kind, request: Some(at), expected: say(judged), got: say(got) })
             });
             found.collect()
@@ -178,17 +188,9 @@ fn names_line_of(said: &str, httpd: &str, config: &str) -> bool {
     (last - joined.min(last)..=last).any(|number| said.contains(&format!("line {number}: ")))
 }
 
-fn same(one: &Result<Answer, String>, other: &Result<Answer, String>) -> bool {
-    match (one, other) {
-        (Ok(one), Ok(other)) => one.same_as(other),
-        (Err(one), Err(other)) => one == other,
-        _ => false,
-    }
-}
-
-fn say(answer: &Result<Answer, String>) -> String {
+fn say(answer: &Result<Answer, String>, looked_at: &Expected) -> String {
     match answer {
-        Ok(answer) => crate::answer::Expected::default().blessed(answer).to_string(),
+        Ok(answer) => looked_at.blessed(answer).to_string(),
         Err(error) => error.clone(),
     }
 }
@@ -215,6 +217,7 @@ fn blessed(case: &Case, judged: &Verdict) -> Case {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::case::{Ask, Exchange};
 
     fn answered(status: u16) -> Verdict {
         Verdict::Answers(vec![Ok(Answer { status, ..Answer::default() })])
@@ -238,7 +241,7 @@ mod tests {
 
     #[track_caller]
     fn check(judged: &Verdict, scanned: &Verdict, indexed: &Verdict, kind: Option<Kind>) {
-        let found = differences(&Case::default(), judged, scanned, indexed);
+        let found = differences(&one_request(""), judged, scanned, indexed);
         assert_eq!(found.first().map(|point| point.kind), kind);
     }
 
@@ -256,8 +259,29 @@ mod tests {
 
     #[track_caller]
     fn check_with(config: &str, judged: &Verdict, milepost: &Verdict, kind: Option<Kind>) {
-        let case = Case { config: config.to_owned(), ..Case::default() };
+        let case = one_request(config);
         let found = differences(&case, judged, milepost, milepost);
         assert_eq!(found.first().map(|point| point.kind), kind);
+    }
+
+    #[test]
+    fn fields_that_a_case_looks_at_are_compared() {
+        let with = |value: &[u8]| {
+            let fields = vec![("X-M".to_owned(), value.to_vec())];
+            Verdict::Answers(vec![Ok(Answer { status: 200, fields, ..Answer::default() })])
+        };
+        let mut case = one_request("");
+        let kind = |case: &Case, ours: &Verdict| {
+            differences(case, &with(b"1"), ours, ours).first().map(|point| point.kind)
+        };
+        assert_eq!(kind(&case, &with(b"2")), None);
+        case.exchanges[0].expected.fields.push(("X-M".to_owned(), Vec::new()));
+        assert_eq!(kind(&case, &with(b"1")), None);
+        assert_eq!(kind(&case, &with(b"2")), Some(Kind::Answer));
+    }
+
+    fn one_request(config: &str) -> Case {
+        let exchange = Exchange { ask: Ask::get(b"/"), expected: Expected::default() };
+        Case { config: config.to_owned(), exchanges: vec![exchange], ..Case::default() }
     }
 }

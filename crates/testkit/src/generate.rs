@@ -5,9 +5,13 @@
 //! up, sensible or not, and now and then something that it does not accept.
 
 mod around;
+mod coverage;
 mod directory;
 mod expression;
+mod field;
+mod host;
 mod path;
+mod proxy;
 mod redirect;
 mod rewrite;
 mod section;
@@ -21,6 +25,19 @@ use crate::bytes;
 use crate::case::{Ask, Case, Exchange, Scope};
 use crate::near::{self, Nearness};
 
+pub use coverage::Coverage;
+
+/// The modules that the cases need beside those of every case.
+pub const MODULES: [&str; 8] = [
+    "authn_core",
+    "authn_file",
+    "authz_user",
+    "auth_basic",
+    "autoindex",
+    "negotiation",
+    "proxy",
+    "proxy_http",
+];
 /// Requests of one case.
 const REQUESTS: usize = 12;
 /// Directives of one scope, at most; bugs that need more of them shrink to fewer anyway.
@@ -47,13 +64,17 @@ pub enum Area {
     Expression,
     /// Several virtual hosts, and inheritance between them and the main server.
     Vhost,
+    /// `Header` and `RequestHeader`.
+    Field,
+    /// `ProxyPass` and its kin, and `[P]`.
+    Proxy,
     /// Quoting, continued lines, wrong arguments.
     Syntax,
 }
 
 impl Area {
     /// All areas, with their names on the command line.
-    pub const ALL: [(&'static str, Area); 10] = [
+    pub const ALL: [(&'static str, Area); 12] = [
         ("alias", Area::Alias),
         ("rewrite", Area::Rewrite),
         ("map", Area::Map),
@@ -63,6 +84,8 @@ impl Area {
         ("variable", Area::Variable),
         ("expression", Area::Expression),
         ("vhost", Area::Vhost),
+        ("field", Area::Field),
+        ("proxy", Area::Proxy),
         ("syntax", Area::Syntax),
     ];
 
@@ -84,7 +107,7 @@ pub fn case(seed: u64, number: usize, areas: &[Area]) -> Case {
     maker.lay_out_files();
     let vhosts = maker.may(Area::Vhost) && maker.one_in(3);
     let config = if vhosts { maker.hosts() } else { maker.server() };
-    let exchanges = maker.exchanges(&config);
+    let exchanges = maker.exchanges(&config, vhosts);
     Case {
         area: "generated".to_owned(),
         name: format!("generated {seed}/{number}"),
@@ -131,7 +154,17 @@ impl Maker {
     }
 
     fn lay_out_files(&mut self) {
-        for path in ["a/b.html", "a/index.html", "b", "docs/x.html", "index.html", "x.html"] {
+        let paths = [
+            "a/b.html",
+            "a/b.txt",
+            "a/index.html",
+            "b",
+            "docs/x.html",
+            "docs/x.html.de",
+            "index.html",
+            "x.html",
+        ];
+        for path in paths {
             let path = format!("htdocs/{path}");
             let content = format!("{path}\n");
             self.files.insert(path, content);
@@ -146,13 +179,21 @@ impl Maker {
         if self.may(Area::Map) && self.one_in(2) {
             text.push_str(&self.map_definitions());
         }
-        if self.one_in(12) {
+        if self.one_in(6) {
             text.push_str(self.pick(&[
                 "AllowEncodedSlashes On\n",
                 "AllowEncodedSlashes NoDecode\n",
                 "MergeSlashes Off\n",
                 "UseCanonicalName On\n",
+                "UseCanonicalPhysicalPort On\n",
                 "RedirectRelative On\n",
+                "AliasPreservePath On\n",
+                "LimitInternalRecursion 2\n",
+                "LimitInternalRecursion 3 2\n",
+                "AccessFileName .acl .htaccess\n",
+                "TraceEnable Off\n",
+                "TraceEnable extended\n",
+                "QualifyRedirectURL On\n",
             ]));
         }
         let mut writers: Vec<fn(&mut Maker) -> String> = Vec::new();
@@ -178,6 +219,12 @@ impl Maker {
         if self.may(Area::Expression) {
             writers.push(|maker| maker.conditionals(Context::Server));
         }
+        if self.may(Area::Field) {
+            writers.push(|maker| maker.fields(Context::Server));
+        }
+        if self.may(Area::Proxy) {
+            writers.push(|maker| maker.proxies(Context::Server));
+        }
         for _ in 0..self.rng.usize(1..=3) {
             if let Some(write) = self.rng.choice(&writers).copied() {
                 let lines = write(self);
@@ -191,29 +238,8 @@ impl Maker {
         text
     }
 
-    /// A main server and some virtual hosts.
-    fn hosts(&mut self) -> String {
-        let mut text = self.server();
-        for at in 0..self.rng.usize(1..=3) {
-            let address = if self.one_in(5) { "127.0.0.2" } else { "*" };
-            text.push_str(&format!("<VirtualHost {address}:@PORT@>\nServerName host{at}.test\n"));
-            if self.one_in(2) {
-                let alias = self.pick(&["www.test", "*.test", "host?.test", "a.test b.test"]);
-                text.push_str(&format!("ServerAlias {alias}\n"));
-            }
-            if self.one_in(4) {
-                text.push_str("DocumentRoot @ROOT@/htdocs/a\n");
-            }
-            if !self.one_in(4) {
-                text.push_str(&self.server());
-            }
-            text.push_str("</VirtualHost>\n");
-        }
-        text
-    }
-
     /// Requests near what was written, some of them far from it.
-    fn exchanges(&mut self, config: &str) -> Vec<Exchange> {
+    fn exchanges(&mut self, config: &str, has_hosts: bool) -> Vec<Exchange> {
         let mut rules = near::rules(config, "/", false);
         for (path, text) in &self.files {
             if let Some(directory) =
@@ -222,6 +248,7 @@ impl Maker {
                 rules.extend(near::rules(text, directory, true));
             }
         }
+        let expected = self.looked_at();
         let asks = (0..REQUESTS).map(|at| {
             let mut ask = match self.rng.choice(&rules) {
                 Some(rule) if at % 6 != 5 => {
@@ -230,10 +257,18 @@ impl Maker {
                 }
                 _ => self.plain(),
             };
-            self.vary(&mut ask);
-            Exchange { ask, expected: Expected::default() }
+            self.vary(&mut ask, has_hosts);
+            Exchange { ask, expected: expected.clone() }
         });
         asks.collect()
+    }
+
+    /// The fields of an answer that the directives of the chosen areas set.
+    fn looked_at(&self) -> Expected {
+        let areas = [(Area::Field, field::NAME), (Area::Proxy, "X-Asked")];
+        let names = areas.into_iter().filter(|(area, _)| self.may(*area)).map(|(_, name)| name);
+        let fields = names.map(|name| (name.to_owned(), Vec::new())).collect();
+        Expected { fields, ..Expected::default() }
     }
 
     /// A request for some path of the vocabulary.
@@ -252,7 +287,7 @@ impl Maker {
     }
 
     /// Changes what is not the path, now and then.
-    fn vary(&mut self, ask: &mut Ask) {
+    fn vary(&mut self, ask: &mut Ask, has_hosts: bool) {
         if self.one_in(12) {
             ask.method = self.pick(&["HEAD", "POST", "OPTIONS"]).to_owned();
         }
@@ -275,12 +310,38 @@ impl Maker {
             } else {
                 ("X-A", self.pick(&["1", "b", "10"]))
             };
-            if !ask.fields.iter().any(|(known, _)| known.eq_ignore_ascii_case(name)) {
-                ask.fields.push((name.to_owned(), value.into()));
-            }
+            set(ask, name, value);
         }
         if self.one_in(40) {
             ask.minor = 0;
+            if self.one_in(2) {
+                ask.fields.retain(|(name, _)| name != "Host");
+            }
+        }
+        if self.may(Area::Files) && self.one_in(5) {
+            let (name, value) = self
+                .rng
+                .choice([
+                    ("Accept", "text/plain"),
+                    ("Accept", "text/html;q=0.3, text/plain"),
+                    ("Accept-Language", "de, en;q=0.5"),
+                    ("Accept-Language", "fr"),
+                ])
+                .unwrap_or_default();
+            set(ask, name, value);
+        }
+        if has_hosts && self.one_in(4) {
+            self.vary_host(ask);
+        }
+        if self.may(Area::Proxy) && self.one_in(5) && !ask.target.contains(&b'?') {
+            let query = self.pick(&[
+                "?location=http://@BACKEND@/back/x",
+                "?location=/back/y",
+                "?location=http://t/b",
+                "?status=404",
+                "?status=503",
+            ]);
+            ask.target.extend_from_slice(query.as_bytes());
         }
         // In the order in which a case is read: `Host`, then the others by name.
         ask.fields.sort_by(|(one, _), (other, _)| {
@@ -316,6 +377,13 @@ impl Maker {
             }
         }
         rough
+    }
+}
+
+/// Adds a field to a request that has none of that name.
+fn set(ask: &mut Ask, name: &str, value: &str) {
+    if !ask.fields.iter().any(|(known, _)| known.eq_ignore_ascii_case(name)) {
+        ask.fields.push((name.to_owned(), value.into()));
     }
 }
 

@@ -27,6 +27,8 @@ use crate::world::World;
 
 /// Nobody listens on it: the engine only hears of it.
 const PORT: u16 = 40_080;
+/// How often one request asks a backend, at most; more is going around in a circle.
+const BACKENDS_MAX: usize = 10;
 /// The client's end of the connections that there are not.
 const REMOTE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 50_000);
 
@@ -140,20 +142,20 @@ fn decide(
         remote: REMOTE,
     };
     let decision = site.decide(&request, world, scratch);
-    let proxied = asked(&decision, site, plot);
-    let answer = match proxied {
-        None => answer(&decision, ask, case, plot),
-        Some((method, target)) => {
-            let (status, fields) = backend::answer(method.unwrap_or(&ask.method), &target);
-            let fields = fields.iter().map(|(name, value)| (name.as_bytes(), &value[..]));
-            let fields: Vec<_> = fields.collect();
-            let answered = ProxiedAnswer { status, backend: None, fields: &fields };
-            let suspended = scratch.suspend();
-            scratch.resume(suspended);
-            let decision = site.decide_answered(&request, world, scratch, &answered);
-            answer(&decision, ask, case, plot)
-        }
-    };
+    let mut answered = (answer(&decision, ask, case, plot), asked(&decision, site, plot));
+    // The document of a backend's error may come from a backend too.
+    for _ in 0..BACKENDS_MAX {
+        let (_, Some((method, target))) = answered else { break };
+        let (status, fields) = backend::answer(method.unwrap_or(&ask.method), &target);
+        let fields = fields.iter().map(|(name, value)| (name.as_bytes(), &value[..]));
+        let fields: Vec<_> = fields.collect();
+        let from_backend = ProxiedAnswer { status, backend: None, fields: &fields };
+        let suspended = scratch.suspend();
+        scratch.resume(suspended);
+        let decision = site.decide_answered(&request, world, scratch, &from_backend);
+        answered = (answer(&decision, ask, case, plot), asked(&decision, site, plot));
+    }
+    let (answer, _) = answered;
     let may_be_undefined = answer.status / 100 == 3 && has_fallback(case);
     if !may_be_undefined {
         return Ok(answer);
@@ -222,9 +224,9 @@ fn answer(decision: &Decision<'_>, ask: &Ask, case: &Case, plot: &Plot) -> Answe
         // Blanks around a field value do not survive a socket (RFC 9110 section 5.5).
         (String::from_utf8_lossy(name).into_owned(), plot.blank(value.trim_ascii()))
     });
-    let (mut location, fields): (Vec<_>, Vec<_>) =
+    let (location, fields): (Vec<_>, Vec<_>) =
         fields.partition(|(name, _)| name.eq_ignore_ascii_case("Location"));
-    let location = location.pop().map(|(_, value)| value);
+    let location = location.into_iter().next().map(|(_, value)| value);
     let answer = Answer { location, fields, ..Answer::default() };
     match decision.outcome {
         Outcome::Redirect { status, location } => {

@@ -7,7 +7,6 @@
 
 use std::time::{Duration, Instant};
 
-use crate::answer::Expected;
 use crate::case::{Ask, Case, Exchange, HOST};
 use crate::differential::{Contest, Difference, Kind, Tally};
 use crate::engine::{EngineError, Verdict};
@@ -38,7 +37,7 @@ pub fn shrink(contest: &Contest<'_>, found: Difference) -> Result<Difference, En
             let differing = contest.compare(&tries, &mut Tally::default())?;
             found = differing
                 .into_iter()
-                .filter(|other| other.kind == smallest.kind)
+                .filter(|other| is_alike(other, &smallest))
                 .filter(|other| size(&other.case) < size(&smallest.case))
                 .min_by_key(|other| size(&other.case));
             if found.is_some() {
@@ -51,6 +50,16 @@ pub fn shrink(contest: &Contest<'_>, found: Difference) -> Result<Difference, En
         }
     }
     Ok(smallest)
+}
+
+/// Whether two cases differ in the same way: by kind, and by the statuses of both sides, lest the smaller one
+/// show something else.
+fn is_alike(one: &Difference, other: &Difference) -> bool {
+    let statuses = |found: &Difference| {
+        let expected = found.request.map(|at| found.case.exchanges[at].expected.status);
+        (expected, found.request.and_then(|_| found.got.get(..3).map(str::to_owned)))
+    };
+    one.kind == other.kind && statuses(one) == statuses(other)
 }
 
 /// Leaves out the tries that milepost does not take as the kind of difference wants it to.
@@ -82,7 +91,7 @@ fn smaller(found: &Difference) -> Vec<Case> {
         let mut smaller = case.clone();
         change(&mut smaller);
         for exchange in &mut smaller.exchanges {
-            exchange.expected = Expected::default();
+            exchange.expected = exchange.expected.unblessed();
         }
         smaller.refused = None;
         smaller

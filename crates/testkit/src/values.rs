@@ -109,23 +109,45 @@ pub fn trials(
     values: &[&'static str],
     is_wanted: impl Fn(&str) -> bool,
 ) -> Result<Vec<Trial>, SweepError> {
-    let table = Path::new(env!("CARGO_MANIFEST_DIR")).join("../engine/src/build/known.txt");
-    let text = fs::read_to_string(table)?;
     let mut trials = Vec::new();
-    for line in text.lines().filter(|line| line.starts_with("  ")) {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let [name, place, class, _] = words[..] else { continue };
-        if name.starts_with('<') || !is_wanted(name) {
+    for Known { name, place, .. } in table()? {
+        if name.starts_with('<') || !is_wanted(&name) {
             continue;
         }
+        trials.extend(values.iter().map(|value| Trial { name: name.clone(), value, place }));
+    }
+    Ok(trials)
+}
+
+/// A directive or section of the engine's table.
+#[derive(Debug)]
+pub(crate) struct Known {
+    /// As httpd writes it; a section begins with `<`.
+    pub(crate) name: String,
+    /// The source file of its module, or of several.
+    pub(crate) module: String,
+    place: Place,
+}
+
+/// Reads the engine's table of directives.
+pub(crate) fn table() -> io::Result<Vec<Known>> {
+    let table = Path::new(env!("CARGO_MANIFEST_DIR")).join("../engine/src/build/known.txt");
+    let (mut known, mut module) = (Vec::new(), String::new());
+    for line in fs::read_to_string(table)?.lines() {
+        let Some(entry) = line.strip_prefix("  ") else {
+            module = line.to_owned();
+            continue;
+        };
+        let words: Vec<&str> = entry.split_whitespace().collect();
+        let [name, place, class, _] = words[..] else { continue };
         let place = match (place, class) {
             ("main", _) => Place::Main,
             ("server" | "proxy", _) | ("any", "-") => Place::Host,
             _ => Place::Directory,
         };
-        trials.extend(values.iter().map(|value| Trial { name: name.to_owned(), value, place }));
+        known.push(Known { name: name.to_owned(), module: module.clone(), place });
     }
-    Ok(trials)
+    Ok(known)
 }
 
 /// Compares the two; of what milepost refuses, httpd is asked about every `one_of`th line.

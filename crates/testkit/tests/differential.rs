@@ -34,6 +34,11 @@ fn variables() {
 }
 
 #[test]
+fn other_servers() {
+    check(&[Area::Proxy, Area::Field, Area::Section, Area::Rewrite]);
+}
+
+#[test]
 fn everything() {
     check(&all_areas());
 }
@@ -49,7 +54,7 @@ fn check(areas: &[Area]) {
         Err(_) => otherwise,
     };
     let (seed, count) = (number("MILEPOST_SEED", SEED), number("MILEPOST_CASES", CASES));
-    let program = Program::find().expect("httpd is installed");
+    let program = Program::find().expect("httpd is installed").with_modules(&generate::MODULES);
     let judge = Judge::with(program.clone()).expect("httpd runs");
     let scan = Milepost::new(Lookup::Scan, program.clone());
     let index = Milepost::new(Lookup::Index, program);

@@ -122,6 +122,10 @@ impl Builder<'_> {
                 known.prefer |= says(b"prefer");
                 known.fallback |= says(b"fallback");
             }
+            b"multiviewsmatch" if self.in_location => {
+                let finding = Finding::error("`MultiviewsMatch` cannot stand in `<Location>`");
+                self.report(directive, finding.hint("put it into a `<Directory>`"));
+            }
             b"multiviewsmatch" => {
                 let says = |name: &[u8]| words.iter().any(|word| word.eq_ignore_ascii_case(name));
                 let any = says(b"any");

@@ -62,6 +62,7 @@ impl Builder<'_> {
             "ProxyPass path url [key=value ...]"
         };
         let in_section = !context.scope.is_server();
+        let is_match = is_match || in_section && self.is_wild_section(context);
         if in_section && context.scope != Scope::Location {
             let message = format!("{} is not allowed here", show(directive.name));
             let finding =
@@ -145,6 +146,13 @@ impl Builder<'_> {
         draft.styles.push(style);
     }
 
+    /// Whether the path or the pattern of a section reads as a pattern of names, which makes a `ProxyPass` in
+    /// it a `ProxyPassMatch`.
+    fn is_wild_section(&self, context: &Context<'_>) -> bool {
+        let text = context.dir.url_path.or(context.dir.url_pattern);
+        text.is_some_and(|text| is_wild(self.pool.get(text)))
+    }
+
     fn section_pass(
         &mut self,
         directive: &Directive<'_>,
@@ -153,23 +161,19 @@ impl Builder<'_> {
         is_match: bool,
         context: &mut Context<'_>,
     ) {
-        // Whatever the section is called: the text counts.
-        let text = context.dir.url_path.or(context.dir.url_pattern);
-        let wild = text.is_some_and(|text| is_wild(self.pool.get(text)));
-        let matcher = match text {
-            Some(path) if !is_match && !wild => SectionPassMatcher::Path(path),
-            text => {
-                let text = text.unwrap_or_else(|| self.pool.add(&context.directory));
-                match self.new_pattern(text, Case::Sensitive) {
-                    Ok((pattern, _)) => SectionPassMatcher::Match(Box::new(pattern)),
-                    Err(_) => {
-                        let finding =
-                            Finding::error("the path of the section is no regular expression")
-                                .hint("use `<LocationMatch>`");
-                        return self.report(directive, finding);
-                    }
+        let path = context.dir.url_path.or(context.dir.url_pattern);
+        let text = path.unwrap_or_else(|| self.pool.add(&context.directory));
+        let matcher = match is_match {
+            false => SectionPassMatcher::Path(text),
+            true => match self.new_pattern(text, Case::Sensitive) {
+                Ok((pattern, _)) => SectionPassMatcher::Match(Box::new(pattern)),
+                Err(_) => {
+                    let finding =
+                        Finding::error("the path of the section is no regular expression")
+                            .hint("use `<LocationMatch>`");
+                    return self.report(directive, finding);
                 }
-            }
+            },
         };
         let pass = SectionPass { matcher, target, style, place: directive.place };
         context.dir.config.pass = Some(Part::new(pass));

@@ -64,9 +64,9 @@ impl Builder<'_> {
                 return self.report(directive, Finding::warning(message));
             }
         };
+        let holds_files = [Scope::Directory, Scope::Htaccess, Scope::If, Scope::Files];
         let outer_fits = context.scope.is_server()
-            || scope == Scope::Files
-                && matches!(context.scope, Scope::Directory | Scope::Htaccess | Scope::If);
+            || scope == Scope::Files && holds_files.contains(&context.scope) && !self.in_location;
         if !outer_fits {
             let message =
                 format!("`<{}>` does not belong here", String::from_utf8_lossy(directive.name));
@@ -92,7 +92,9 @@ impl Builder<'_> {
             }
         };
         let mut section = Context { scope, server: context.server, directory, dir: &mut dir };
+        self.in_location |= scope == Scope::Location;
         inner(self, &mut section);
+        self.in_location &= scope != Scope::Location;
         if let Some(tls) = dir.tls.take() {
             dir.config.proxy.tls = Some(self.section_tls(context.server, *tls));
         }
@@ -107,6 +109,11 @@ impl Builder<'_> {
         };
         let section = Part::new(Section { matcher, depth, groups, config });
         match scope {
+            // httpd has looked for sections of files by then.
+            Scope::Files if context.scope == Scope::Files => {
+                let finding = Finding::warning("has no effect in another section for files");
+                self.report(directive, finding.hint("write both conditions into one pattern"));
+            }
             Scope::Files => context.dir.files.push(section),
             Scope::Location => self.servers[context.server].sections.locations.push(section),
             Scope::Proxy => self.servers[context.server].proxy.sections.push(section),

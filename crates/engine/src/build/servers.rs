@@ -90,7 +90,7 @@ impl Builder<'_> {
         server.env_if = [&main.env_if[..], &server.env_if].concat();
         server.path_aliases.extend(main.path_aliases.iter().cloned());
         if proxy.inherit != Some(false) {
-            server.passes.extend(main.passes.iter().cloned());
+            server.passes = [&main.passes[..], &server.passes].concat();
         }
         server.proxy.via = server.proxy.via.or(main.proxy.via);
         server.proxy.timeout = server.proxy.timeout.or(main.proxy.timeout);

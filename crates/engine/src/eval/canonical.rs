@@ -5,6 +5,7 @@
 
 use milepost_http::path::{self, AboveRoot, BadPath, EncodedSlashes, Slashes};
 
+use super::identity::begins_with;
 use super::{Hop, Run};
 
 /// Longest document root and path together, without the slash between them: `PATH_MAX` less the four bytes
@@ -53,8 +54,8 @@ impl Run<'_> {
         hop.document_root.as_deref().or_else(of_server)
     }
 
-    /// Writes the file path of a URL-path, dot segments resolved; false if it leaves the document root or is
-    /// too long.
+    /// Writes the file path of a URL-path without `ServerPath`, dot segments resolved; false if it leaves the
+    /// document root or is too long.
     ///
     /// Source: httpd 2.4.71 `server/core.c`, `ap_core_translate`, `apr_filepath_merge`.
     pub(super) fn below_root(&self, path: &[u8], filename: &mut Vec<u8>) -> bool {
@@ -62,6 +63,11 @@ impl Run<'_> {
         if let Some(root) = self.server.document_root {
             filename.extend_from_slice(self.program.pool.get(root));
         }
+        let own = self.server.path.map(|own| self.program.pool.get(own));
+        let path = match own.filter(|own| begins_with(path, own)) {
+            Some(own) => &path[own.strip_suffix(b"/").unwrap_or(own).len()..],
+            None => path,
+        };
         let slashes = path.iter().take_while(|&&byte| byte == b'/').count();
         if filename.len() + path.len() - slashes > FILE_PATH_BYTES_MAX {
             return false;

@@ -17,39 +17,42 @@ pub(crate) fn select(program: &Program, local: SocketAddr, host: &[u8], path: &[
     if program.servers.len() == 1 {
         return 0;
     }
-    let fits = |server: &Server, exact: bool| {
-        let fits = |address: &Address| {
-            let ip = match address.ip {
-                Some(ip) => exact && ip == local.ip().to_canonical(),
-                None => !exact,
-            };
-            ip && address.port.is_none_or(|port| port == local.port())
+    // Virtual hosts of this very address hide those of `*`, and then those of this very port the others.
+    let servers = &program.servers;
+    let at = |address: &Address, exact: bool| {
+        let ip = match address.ip {
+            Some(ip) => exact && ip == local.ip().to_canonical(),
+            None => !exact,
         };
+        ip && address.port.is_none_or(|port| port == local.port())
+    };
+    let any = |found: &dyn Fn(&Address) -> bool| {
+        servers[1..].iter().any(|server| server.addresses.iter().any(found))
+    };
+    let exact = program.hosts.by_address && any(&|address| at(address, true));
+    let hides_others =
+        program.hosts.mixes_ports && any(&|address| at(address, exact) && address.port.is_some());
+    let fits = |server: &Server, exact: bool| {
+        let fits =
+            |address: &Address| at(address, exact) && !(hides_others && address.port.is_none());
         server.addresses.iter().any(fits)
     };
-    // Virtual hosts of this very address hide those of `*`.
-    let servers = &program.servers;
-    let exact = program.hosts.by_address && servers[1..].iter().any(|server| fits(server, true));
+    let first = || (1..servers.len()).find(|&number| fits(&servers[number], exact)).unwrap_or(0);
     if host.is_empty() {
         let has_path = |server: &Server| {
             server.path.is_some_and(|own| begins_with(path, program.pool.get(own)))
         };
         let found = (1..servers.len())
             .find(|&number| fits(&servers[number], exact) && has_path(&servers[number]));
-        if let Some(number) = found {
-            return number;
-        }
+        return found.unwrap_or_else(first);
     }
     let named =
         program.hosts.find(&program.pool, host, |number| fits(&servers[number as usize], exact));
-    match named {
-        Some(number) => number as usize,
-        None => (1..servers.len()).find(|&number| fits(&servers[number], exact)).unwrap_or(0),
-    }
+    named.map_or_else(first, |number| number as usize)
 }
 
 /// Whether `path` begins with whole segments.
-fn begins_with(path: &[u8], start: &[u8]) -> bool {
+pub(super) fn begins_with(path: &[u8], start: &[u8]) -> bool {
     path.strip_prefix(start)
         .is_some_and(|rest| start.ends_with(b"/") || matches!(rest.first(), None | Some(b'/')))
 }

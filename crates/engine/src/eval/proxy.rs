@@ -20,6 +20,7 @@ use super::{Config, End, Hop, Run, Scratch, Table, Translated, Work};
 use crate::build::{after_scheme, balancer_name, begins, is_url};
 use crate::decision::Place;
 use crate::outside::Outside;
+use crate::pattern::Pattern;
 use crate::pool::Pool;
 use crate::program::{AliasMatcher, Mapping, PassStyle, Program, SectionPassMatcher};
 use crate::proxy::{ChangedFields, Proxied, ProxyTo};
@@ -202,11 +203,14 @@ impl<'r> Run<'r> {
         if let Some(part) = section {
             let pool = part.pool(&self.program.pool);
             let pass = &*part.value;
-            let (covered, captures) = match &pass.matcher {
-                SectionPassMatcher::Path(path) => (covers(pool.get(*path), &hop.uri), None),
+            let raw = self.raw_target(hop, pass.style);
+            let mut find = |pattern: &Pattern, subject: &[u8]| {
+                pattern.find(pool, subject, &mut self.work.matcher).unwrap_or(None)
+            };
+            let (covered, captures, raw_captures) = match &pass.matcher {
+                SectionPassMatcher::Path(path) => (covers(pool.get(*path), &hop.uri), None, None),
                 SectionPassMatcher::Match(pattern) => {
-                    let matcher = &mut self.work.matcher;
-                    (0, pattern.find(pool, &hop.uri, matcher).unwrap_or(None))
+                    (0, find(pattern, &hop.uri), raw.and_then(|raw| find(pattern, raw)))
                 }
             };
             if covered > 0 || captures.is_some() {
@@ -220,6 +224,7 @@ impl<'r> Run<'r> {
                     style: pass.style,
                     covered,
                     captures: captures.as_ref(),
+                    raw_captures,
                     path,
                     interpolates,
                 };
@@ -230,15 +235,26 @@ impl<'r> Run<'r> {
             let pool = part.pool(&self.program.pool);
             let Some(found) = self.find_alias(&part.value.list, pool, &hop.uri) else { continue };
             self.rule = Some((found.rule.place, part.own_text().cloned()));
-            let path = match &found.rule.matcher {
-                AliasMatcher::Path(path) => Some(pool.get(*path)),
-                AliasMatcher::Exact(_) | AliasMatcher::Match(_) => None,
+            let style = part.value.styles[found.number as usize];
+            let raw = self.raw_target(hop, style);
+            let (path, raw_captures) = match &found.rule.matcher {
+                AliasMatcher::Path(path) => (Some(pool.get(*path)), None),
+                AliasMatcher::Exact(path) => {
+                    let raw = raw.filter(|raw| *raw == pool.get(*path));
+                    (None, raw.map(|raw| Captures::of([(0, raw.len())])))
+                }
+                AliasMatcher::Match(pattern) => {
+                    let matcher = &mut self.work.matcher;
+                    let find = |raw| pattern.find(pool, raw, matcher).unwrap_or(None);
+                    (None, raw.and_then(find))
+                }
             };
             let found = Pass {
                 target: pool.get(found.rule.target),
-                style: part.value.styles[found.number as usize],
+                style,
                 covered: found.covered,
                 captures: found.captures.as_ref(),
+                raw_captures,
                 path,
                 interpolates,
             };
@@ -261,17 +277,19 @@ impl<'r> Run<'r> {
             target.extend_from_slice(pass.target);
         }
         // The path as it was sent is used only where it matches just like the one that was understood.
-        let raw = if pass.style.raw { self.raw_target(hop) } else { None };
+        let raw = self.raw_target(hop, pass.style);
         let mut url = self.take_buffer();
         url.extend_from_slice(MARK);
         let start = url.len();
         let mut whole = true;
         match (pass.path, pass.captures) {
             (None, Some(captures)) => {
-                whole = substitute(&target, &hop.uri, captures, &mut url);
+                let raw = raw.zip(pass.raw_captures.as_ref());
+                hop.raw_url = raw.is_some();
+                let (subject, captures) = raw.unwrap_or((&hop.uri, captures));
+                whole = substitute(&target, subject, captures, &mut url);
                 if url[start..] == target[..] {
-                    url.extend_from_slice(raw.unwrap_or(&hop.uri));
-                    hop.raw_url = raw.is_some();
+                    url.extend_from_slice(subject);
                 }
             }
             (path, _) => {
@@ -291,10 +309,12 @@ impl<'r> Run<'r> {
         Translated::Done
     }
 
-    /// The target of the request as it was sent, if it is a path and still that of this request.
-    fn raw_target(&self, hop: &Hop) -> Option<&'r [u8]> {
+    /// The target of the request as it was sent, where `style` asks for it, if it is a path and still that
+    /// of this request.
+    fn raw_target(&self, hop: &Hop, style: PassStyle) -> Option<&'r [u8]> {
         let target = self.request.target;
-        (self.redirects == 0 && !hop.subrequest && target.first() == Some(&b'/')).then_some(target)
+        let is_own = self.redirects == 0 && !hop.subrequest;
+        (style.raw && is_own && target.first() == Some(&b'/')).then_some(target)
     }
 
     /// `[P]` of the server: the string is a URL.
@@ -371,12 +391,15 @@ impl<'r> Run<'r> {
             hop.fields.add(name, &value);
         }
         self.put_buffer(value);
+        // A document for an error keeps the error's status where errors of backends have documents.
+        if !config.proxy.overrides(hop.status) {
+            hop.status = answer.status;
+        }
         let edits = &config.edits;
         // A change that fails ends the changes of its list, and that is all.
         let _ = self.run_edits(hop, &edits.always, Target::Always, Stage::Late);
         let _ = self.run_edits(hop, &edits.success, Target::Success, Stage::Late);
-        let status = if hop.status == 200 { answer.status } else { hop.status };
-        self.check_fields(hop, Answer::Passed(status))
+        self.check_fields(hop, Answer::Passed(hop.status))
     }
 
     /// `ProxyPassReverse`: appends a URL of the other server as one of ours.
@@ -450,6 +473,8 @@ struct Pass<'a> {
     /// Bytes of the path that its own covers.
     covered: usize,
     captures: Option<&'a Captures>,
+    /// What its pattern finds in the target as it was sent.
+    raw_captures: Option<Captures>,
     /// Its path, if it is no pattern.
     path: Option<&'a [u8]>,
     interpolates: bool,

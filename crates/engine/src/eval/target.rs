@@ -5,7 +5,7 @@
 
 use milepost_http::uri::Uri;
 
-use crate::request::{Request, Version};
+use crate::request::{Request, Scheme, Version};
 use crate::words::is_bare_path;
 
 /// The name in the last `Host` field. Most clients say the same again and again.
@@ -84,17 +84,22 @@ pub(super) fn parse<'a>(
     if hosts > 1 || hosts == 0 && request.version >= Version::Http11 {
         return Err(400);
     }
-    let mut port = match &field {
-        Some(field) => match host.read(field)? {
+    let authority = if is_bare { None } else { own_authority(target, request.scheme) };
+    let port = match (authority, &field) {
+        // Port 0 is let through in a target, and means nothing.
+        (Some(authority), _) if !authority.is_empty() => {
+            host.read(authority)?.filter(|&port| port > 0)
+        }
+        (None, Some(field)) => match host.read(field)? {
             Some(0) => return Err(400),
             port => port,
         },
-        None => {
+        (Some(_) | None, _) => {
             host.clear();
             None
         }
     };
-    host.is_sent = hosts == 1;
+    host.is_sent = hosts == 1 && authority.is_none();
     if request.method.len() + target.len() + b"  HTTP/1.1".len() > line_bytes_max {
         return Err(414);
     }
@@ -119,22 +124,31 @@ pub(super) fn parse<'a>(
     if path.first() != Some(&b'/') || uri.user.is_some() || uri.password.is_some() {
         return Err(400);
     }
-    let mut authority = None;
-    if let Some(scheme) = uri.scheme {
-        if ![&b"http"[..], b"https"].iter().any(|known| known.eq_ignore_ascii_case(scheme)) {
-            return Err(400);
-        }
-        let rest = &target[(scheme.len() + b"://".len()).min(target.len())..];
-        let end = rest.iter().position(|byte| b"/?".contains(byte)).unwrap_or(rest.len());
-        if end > 0 {
-            // The authority of the target replaces the Host field.
-            // Port 0 is let through in a target, and means nothing.
-            port = host.read(&rest[..end])?.filter(|&port| port > 0);
-            host.is_sent = false;
-            authority = Some(&rest[..end]).filter(|_| hosts > 0);
-        }
+    if uri.scheme.is_some_and(|scheme| !is_web(scheme)) {
+        return Err(400);
     }
+    let authority = authority.filter(|_| hosts > 0);
     Ok(Target::Path { path, is_bare, args: uri.query, port, authority })
+}
+
+fn is_web(scheme: &[u8]) -> bool {
+    scheme.eq_ignore_ascii_case(b"http") || scheme.eq_ignore_ascii_case(b"https")
+}
+
+/// The authority of an absolute-form, which may be empty. It stands for the `Host` field where its scheme is that of the
+/// connection.
+fn own_authority(target: &[u8], scheme: Scheme) -> Option<&[u8]> {
+    let colon = memchr::memchr(b':', target)?;
+    let own: &[u8] = match scheme {
+        Scheme::Http => b"http",
+        Scheme::Https => b"https",
+    };
+    if !target[..colon].eq_ignore_ascii_case(own) {
+        return None;
+    }
+    let rest = target[colon..].strip_prefix(b"://")?;
+    let end = rest.iter().position(|byte| b"/?".contains(byte)).unwrap_or(rest.len());
+    Some(&rest[..end])
 }
 
 /// What one look at a request-target tells.

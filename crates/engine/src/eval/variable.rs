@@ -81,7 +81,7 @@ impl Run<'_> {
                 let root = root.or_else(|| self.document_root(hop));
                 out.extend_from_slice(root.unwrap_or_default());
             }
-            b"API_VERSION" => out.extend_from_slice(b"20120211:141"),
+            b"API_VERSION" => out.extend_from_slice(b"20120211:142"),
             // Who owns the file; nobody does as long as no file is known.
             b"SCRIPT_USER" | b"SCRIPT_GROUP" => out.extend_from_slice(b"<unknown>"),
             name if name.starts_with(b"TIME") => self.time(name, out),

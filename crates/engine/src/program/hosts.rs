@@ -16,12 +16,17 @@ pub(crate) struct Hosts {
     patterns: Vec<(Str, u32)>,
     /// Whether any virtual host is for one address only.
     pub(crate) by_address: bool,
+    /// Whether some virtual hosts are for one port only and some for any.
+    pub(crate) mixes_ports: bool,
 }
 
 impl Hosts {
     /// Files the virtual hosts; the first server is the main one and has none.
     pub(crate) fn new(pool: &Pool, servers: &[Server]) -> Hosts {
         let mut hosts = Hosts::default();
+        let addresses = || servers.iter().skip(1).flat_map(|server| &server.addresses);
+        hosts.mixes_ports = addresses().any(|address| address.port.is_some())
+            && addresses().any(|address| address.port.is_none());
         for (server, number) in servers.iter().zip(0_u32..).skip(1) {
             hosts.by_address |= server.addresses.iter().any(|address| address.ip.is_some());
             let name = server.name.map(|name| name.host);

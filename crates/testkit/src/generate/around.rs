@@ -57,6 +57,14 @@ impl Maker {
             0 if !text.contains(['$', '@', '&']) => {
                 format!("<Macro m{number} $x>\n{text}</Macro>\nUse m{number} y\n")
             }
+            0 => {
+                let (path, other) = (self.path(), self.path());
+                let (path, other) = (super::word(&path), super::word(&other));
+                format!(
+                    "<Macro m{number} $path ${{to}}>\nRedirect $path http://t/${{to}}$path\n</Macro>\n{text}\
+                     Use m{number} {path} x\nUse m{number} {other} \"y z\"\nUndefMacro m{number}\n"
+                )
+            }
             1 => {
                 let target = self.pick(&["http://t/defined", "/docs", "a b"]);
                 let path = self.path().replace([' ', '%'], "");
@@ -68,6 +76,7 @@ impl Maker {
                 let file = format!("part{number}.conf");
                 self.files.insert(file.clone(), text.to_owned());
                 let name = self.pick(&["Include", "IncludeOptional"]);
+                let file = if self.one_in(3) { format!("part{number}*") } else { file };
                 format!("{name} \"@ROOT@/{file}\"\n")
             }
         }
@@ -75,7 +84,7 @@ impl Maker {
 
     /// Who may come in, in the words of httpd 2.4 and of 2.2, and what a directory may do.
     pub(super) fn access(&mut self, context: Context) -> String {
-        const ANYWHERE: [&str; 26] = [
+        const ANYWHERE: [&str; 43] = [
             "Require all granted",
             "Require all denied",
             "Require ip 127.0.0.1",
@@ -102,6 +111,23 @@ impl Maker {
             "<LimitExcept GET HEAD>\nOrder deny,allow\nDeny from all\n</LimitExcept>",
             "SetEnv V set",
             "RequestHeader set X-A b",
+            "Require valid-user",
+            "AuthType Basic\nAuthName x\nAuthUserFile @ROOT@/none\nRequire valid-user",
+            "AuthType Basic\nAuthName x\nAuthUserFile @ROOT@/none\nRequire valid-user\nRequire ip 127.0.0.1",
+            "AuthType Basic\nAuthName x\nRequire user a\nSatisfy any\nOrder allow,deny\nAllow from all",
+            "AuthMerging And\nRequire all granted",
+            "AuthMerging Or\nRequire env V",
+            "Require forward-dns localhost",
+            "Require host test",
+            "Order mutual-failure\nAllow from all",
+            "Order allow,deny\nAllow from env=!V\nSatisfy all",
+            "Options +MultiViews",
+            "Options All",
+            "Options Indexes\nOptions -Indexes",
+            "UseCanonicalName On",
+            "UseCanonicalName Off",
+            "AliasPreservePath On",
+            "QualifyRedirectURL On",
         ];
         const OVERRIDES: [&str; 7] = [
             "AllowOverride None",

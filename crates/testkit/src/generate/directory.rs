@@ -30,11 +30,15 @@ impl Maker {
     pub(super) fn file_directives(&mut self, context: Context) -> String {
         let mut text = String::new();
         for _ in 0..self.rng.usize(1..=3) {
-            let line = match self.rng.u8(0..7) {
+            let line = match self.rng.u8(0..10) {
                 0 if context == Context::Server => {
                     let path = self.path();
                     let target = self.pick(&["/a", "/docs", "/docs/", "/x.html", ""]);
                     format!("Alias {} \"@ROOT@/htdocs{target}\"", word(&path))
+                }
+                0 => {
+                    let target = self.pick(&["/a", "/docs", "/docs/", "/x.html"]);
+                    format!("Alias \"@ROOT@/htdocs{target}\"")
                 }
                 1 if context == Context::Server => {
                     let pattern = self.pattern(false);
@@ -50,11 +54,62 @@ impl Maker {
                     self.pick(&["/index.html", "/none", "/docs/x.html", "disabled"])
                 ),
                 5 => {
-                    let code = self.pick(&["404", "403", "410"]);
-                    let target =
-                        self.pick(&["http://t/error", "/x.html", "/none", "text", "/a/", "/docs"]);
+                    let code = self.pick(&["404", "403", "410", "401", "500", "400", "301"]);
+                    let target = self.pick(&[
+                        "http://t/error",
+                        "/x.html",
+                        "/none",
+                        "text",
+                        "/a/",
+                        "/docs",
+                        "default",
+                        "\"http://t%{REQUEST_URI}?%{QUERY_STRING}\"",
+                        "\"/x.html?%{escape:%{HTTP_HOST}}\"",
+                        "http://www.test:@PORT@/x.html",
+                    ]);
                     format!("ErrorDocument {code} {target}")
                 }
+                6 => self
+                    .pick(&[
+                        "DirectoryIndexRedirect On",
+                        "DirectoryIndexRedirect permanent",
+                        "DirectoryIndexRedirect 303",
+                        "DirectoryCheckHandler On",
+                        "IndexIgnore *",
+                    ])
+                    .to_owned(),
+                7 => self
+                    .pick(&[
+                        "SetHandler none",
+                        "SetHandler default-handler",
+                        "SetHandler httpd/unix-directory",
+                        "SetHandler unknown",
+                        "AddHandler unknown .html",
+                        "RemoveHandler .html",
+                        "AddType text/plain .html",
+                        "RemoveType .html",
+                        "ForceType text/plain",
+                        "AddType httpd/x .x",
+                        "SetOutputFilter UNKNOWN",
+                        "AddOutputFilter UNKNOWN .html",
+                        "RemoveOutputFilter .html",
+                        "SetInputFilter UNKNOWN",
+                    ])
+                    .to_owned(),
+                8 => self
+                    .pick(&[
+                        "AddLanguage de .de",
+                        "AddLanguage en .html",
+                        "AddLanguage de .de\nLanguagePriority de en\nForceLanguagePriority Prefer Fallback",
+                        "DefaultLanguage fr",
+                        "AddCharset utf-8 .html",
+                        "AddEncoding x-gzip .txt",
+                        "RemoveLanguage .de",
+                        "MultiviewsMatch Any",
+                        "MultiviewsMatch NegotiatedOnly",
+                        "MultiviewsMatch Handlers Filters",
+                    ])
+                    .to_owned(),
                 _ => format!("AcceptPathInfo {}", self.pick(&["On", "Off", "Default"])),
             };
             text.push_str(&line);

@@ -20,7 +20,20 @@ impl Maker {
         text
     }
 
-    fn conditional_body(&mut self, _context: Context) -> String {
+    fn conditional_body(&mut self, context: Context) -> String {
+        if self.one_in(8) {
+            return self.access(Context::Section);
+        }
+        if self.one_in(12) {
+            return self.conditionals(context);
+        }
+        if self.one_in(12) {
+            let redirects = self.redirects(Context::Section);
+            return format!("<Files *.html>\n{redirects}</Files>\n");
+        }
+        if self.may(Area::Field) && self.one_in(6) {
+            return self.fields(context);
+        }
         if self.may(Area::Rewrite) && self.one_in(4) {
             return self.rewrites(Context::Section);
         }
@@ -55,6 +68,23 @@ impl Maker {
             return format!("!({})", self.expression(depth - 1));
         }
         let value = self.pick(&[
+            "%{HTTP_REFERER}",
+            "%{REQUEST_FILENAME}",
+            "%{SERVER_NAME}",
+            "%{REQUEST_STATUS}",
+            "%{HANDLER}",
+            "%{CONTENT_TYPE}",
+            "%{SCRIPT_FILENAME}",
+            "%{REQUEST_SCHEME}",
+            "%{IPV6}",
+            "http('X-A')",
+            "toupper(%{QUERY_STRING})",
+            "escape(%{REQUEST_URI})",
+            "unescape(%{QUERY_STRING})",
+            "base64(%{HTTP_HOST})",
+            "md5(%{QUERY_STRING})",
+            "'%{REQUEST_URI}?%{QUERY_STRING}'",
+            "%{REQUEST_URI}",
             "%{REQUEST_URI}",
             "%{QUERY_STRING}",
             "%{HTTP_HOST}",
@@ -65,7 +95,29 @@ impl Maker {
             "%{SERVER_PORT}",
             "reqenv('V')",
         ]);
-        match self.rng.u8(0..9) {
+        match self.rng.u8(0..11) {
+            9 => {
+                let test = self.pick(&["-f", "-d", "-e", "-s", "-F", "-U"]);
+                let of = self.pick(&[
+                    "%{REQUEST_FILENAME}",
+                    "%{REQUEST_URI}",
+                    "'@ROOT@/htdocs/b'",
+                    "'/a/'",
+                ]);
+                format!("{test} {of}")
+            }
+            10 => self
+                .pick(&[
+                    "-R '127.0.0.1'",
+                    "-R '10.0.0.0/8'",
+                    "'a' in split(',', req('X-A'))",
+                    "%{HTTP_HOST} -in { 'www.test', 'a.test' }",
+                    "%{REQUEST_URI} =~ m#^/(?<n>[^/]+)/# && '$1' == 'a'",
+                    "'x' != 'y' && 2 -lt 10",
+                    "req_novary('X-A') == '1'",
+                    "sub(s/a/b/, %{REQUEST_URI}) == '/b'",
+                ])
+                .to_owned(),
             0 => format!("{value} == '{}'", self.pick(&["/a", "a=1", "www.test", "GET", "1", ""])),
             1 => format!("{value} != '{}'", self.pick(&["/a", "x", "b"])),
             2 => format!(

@@ -21,6 +21,12 @@ impl Maker {
                 "MergeBase",
                 "IgnoreContextInfo",
                 "UnsafePrefixStat",
+                "UnsafeAllow3F",
+                "LegacyPrefixDocRoot",
+                "LongURLOptimization",
+                "InheritBefore AllowNoSlash",
+                "Inherit MergeBase",
+                "MaxRedirects=5",
             ]);
             text.push_str(&format!("RewriteOptions {option}\n"));
         }
@@ -63,7 +69,8 @@ impl Maker {
                 content.push_str(&format!("{key} {value}\n"));
             }
             let file = format!("{name}.txt");
-            text.push_str(&format!("RewriteMap {name} txt:@ROOT@/{file}\n"));
+            let kind = self.pick(&["txt", "txt", "rnd"]);
+            text.push_str(&format!("RewriteMap {name} {kind}:@ROOT@/{file}\n"));
             self.files.insert(file, content);
             self.maps.push(name);
         }
@@ -131,7 +138,7 @@ impl Maker {
         const LITERALS: [&str; 14] = [
             "a", "b", "/", ".html", "x y", "%20", r"\%20", "#f", "&k=v", "$", "%", r"\$1", "é", "?",
         ];
-        const VARIABLES: [&str; 14] = [
+        const VARIABLES: [&str; 30] = [
             "REQUEST_URI",
             "QUERY_STRING",
             "HTTP_HOST",
@@ -146,6 +153,22 @@ impl Maker {
             "PATH_INFO",
             "DOCUMENT_ROOT",
             "NOPE",
+            "HTTP_REFERER",
+            "HTTP_COOKIE",
+            "HTTP_ACCEPT",
+            "HTTP_FORWARDED",
+            "REMOTE_USER",
+            "REMOTE_HOST",
+            "REMOTE_IDENT",
+            "SCRIPT_FILENAME",
+            "SCRIPT_USER",
+            "SERVER_ADDR",
+            "SERVER_ADMIN",
+            "SERVER_PROTOCOL",
+            "API_VERSION",
+            "CONTEXT_PREFIX",
+            "CONTEXT_DOCUMENT_ROOT",
+            "CONN_REMOTE_ADDR",
         ];
         match self.rng.u8(0..10) {
             0..4 => self.pick(&["$1", "$1", "$0", "$2", "$3"]).to_owned(),
@@ -163,7 +186,7 @@ impl Maker {
 
     fn flags(&mut self) -> String {
         const OFTEN: [&str; 6] = ["R", "R=301", "L", "NC", "QSA", "NE"];
-        const SELDOM: [&str; 38] = [
+        const SELDOM: [&str; 48] = [
             "C",
             "S=1",
             "S=2",
@@ -202,6 +225,16 @@ impl Maker {
             "last",
             "nocase",
             "redirect=temp",
+            "H=none",
+            "H=default-handler",
+            "CO=n:v:t:60:/:secure:httponly:lax",
+            "CO=;n;v:w;t",
+            "forbidden",
+            "chain",
+            "skip=1",
+            "env=V:1",
+            "passthrough",
+            "nosubreq",
         ];
         let mut flags: Vec<&str> = Vec::new();
         for _ in 0..self.rng.usize(0..=2) {
@@ -265,8 +298,14 @@ impl Maker {
                     "%{DOCUMENT_ROOT}/$1",
                     "@ROOT@/htdocs/$1",
                     "%{LA-U:REQUEST_FILENAME}",
+                    "%{LA-F:REQUEST_FILENAME}",
+                    "%{REQUEST_URI}",
+                    "/$1",
                 ]);
-                let pattern = self.pick(&["-f", "!-f", "-d", "!-d", "-s", "-l", "-e"]);
+                let pattern = self.pick(&[
+                    "-f", "!-f", "-d", "!-d", "-s", "-l", "-e", "-F", "-U", "!-F", "!-U", "-x",
+                    "-h", "-L",
+                ]);
                 (test.to_owned(), pattern.to_owned())
             }
             8 => {
@@ -305,6 +344,13 @@ impl Maker {
                     "%{REMOTE_ADDR}",
                     "%{PATH_INFO}",
                     "%{ENV:REDIRECT_STATUS}",
+                    "%{CONTEXT_PREFIX}",
+                    "%{HTTP_REFERER}",
+                    "%{SERVER_ADMIN}",
+                    "%{LA-U:REMOTE_USER}",
+                    "%{SSL:SSL_PROTOCOL}",
+                    "%{REQUEST_STATUS}",
+                    "%{IPV6}",
                 ]);
                 let pattern = self
                     .pick(&["off", "!on", "=true", "^127\\.", "^$", "!^$", "http", "=80", "200"]);

@@ -24,9 +24,28 @@ impl Maker {
         format!("<{name} {argument}>\n{body}</{name}>\n")
     }
 
+    /// `<Files>` or `<If>` in another section, or an `<If>` in an `.htaccess` file.
+    fn inner(&mut self, context: Context) -> String {
+        let body = self.access(context) + &self.redirects(Context::Section);
+        if self.may(Area::Expression) && self.one_in(2) {
+            let expression = self.expression(1);
+            return format!("<If \"{expression}\">\n{body}</If>\n");
+        }
+        let (name, argument) = self
+            .rng
+            .choice([
+                ("Files", "x.html"),
+                ("Files", "*.html"),
+                ("FilesMatch", "^(index|b)"),
+                ("Files", "b"),
+            ])
+            .unwrap_or_default();
+        format!("<{name} {argument}>\n{body}</{name}>\n")
+    }
+
     /// Directives that may stand in any section.
     pub(super) fn body(&mut self, context: Context) -> String {
-        let mut writers: Vec<fn(&mut Maker, Context) -> String> = vec![Maker::access];
+        let mut writers: Vec<fn(&mut Maker, Context) -> String> = vec![Maker::access, Maker::inner];
         if self.may(Area::Alias) {
             writers.push(Maker::redirects);
             writers.push(Maker::redirects);
@@ -40,6 +59,12 @@ impl Maker {
         }
         if self.may(Area::Expression) {
             writers.push(Maker::conditionals);
+        }
+        if self.may(Area::Field) {
+            writers.push(Maker::fields);
+        }
+        if self.may(Area::Proxy) {
+            writers.push(Maker::proxies);
         }
         let mut text = String::new();
         for _ in 0..self.rng.usize(1..=2) {
@@ -64,7 +89,11 @@ impl Maker {
                     format!("{name} Request_URI {} {value}", word(&pattern))
                 }
                 3 => format!("{name} X-A {} V=$0", self.pick(&["1", "^(b)$", "B", "."])),
-                4 => format!("BrowserMatch {} V=bot", self.pick(&["bot", "^BOT", "."])),
+                4 => {
+                    let name = self.pick(&["BrowserMatch", "BrowserMatchNoCase"]);
+                    format!("{name} {} V=bot", self.pick(&["bot", "^BOT", "."]))
+                }
+                5 if self.one_in(3) => self.pick(&["UnsetEnv V", "PassEnv PATH V"]).to_owned(),
                 5 => format!("SetEnv V {}", self.pick(&["set", "\"a b\"", ""])),
                 6 => {
                     let (attribute, pattern) = self
