@@ -310,7 +310,7 @@ pub(crate) fn decide<'s>(
     work.cookies.clear();
     work.seen.start();
     work.seen.stop();
-    let parsed = target::parse(request, line_bytes_max(program, request), host);
+    let parsed = target::parse(program, request, line_bytes_max(program, request), host);
     let (path, is_bare, args, host_port, authority) = match parsed {
         Ok(target::Target::Path { path, is_bare, args, port, authority }) => {
             (path, is_bare, args, port, authority)
@@ -392,7 +392,7 @@ fn go_on<'s>(
     work.seen.start();
     work.seen.stop();
     let mut spare = target::Host::default();
-    let parsed = target::parse(request, line_bytes_max(program, request), &mut spare);
+    let parsed = target::parse(program, request, line_bytes_max(program, request), &mut spare);
     let (host_port, authority) = match parsed {
         Ok(target::Target::Path { port, authority, .. }) => (port, authority),
         _ => (None, None),

@@ -1,7 +1,8 @@
 //! Gives every directive of httpd a score of values and asks httpd and milepost which they load.
 //!
 //! `values [--only PART] [--from NAME] [--one-of N] [--words]` prints each line that one of them takes and the
-//! other does not, and a total; what is meant to differ stands in `src/values/known.txt`. `--from` begins at a
+//! other does not, and a total; what is meant to differ stands in `src/values/known.txt`,
+//! whose entries must differ. `--from` begins at a
 //! directive of the engine's table. Of what milepost refuses httpd is asked about every Nth line, or all. With
 //! `--words`, directives that refuse something are given every keyword of [`values::WORDS`] too. Exit 0: all
 //! agree, 1: some differ, 2: could not run.
@@ -66,6 +67,10 @@ fn run() -> Result<usize, Box<dyn Error>> {
         asked += found.asked;
         differ += found.differences.len();
     }
+    for entry in &found.stale {
+        println!("known.txt: `{entry}` no longer differs");
+    }
+    differ += found.stale.len();
     println!("{asked} lines, {differ} differ");
     Ok(differ)
 }

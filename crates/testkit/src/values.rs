@@ -61,6 +61,8 @@ pub struct Found {
     pub differences: Vec<Difference>,
     /// The directives of lines that milepost refuses.
     pub choosy: BTreeSet<String>,
+    /// Entries of `known.txt` none of whose lines differ.
+    pub stale: Vec<String>,
 }
 
 /// What keeps a sweep from being made.
@@ -83,10 +85,12 @@ impl Trial {
 
     /// Whether the two are known to differ about it.
     pub fn is_known(&self) -> bool {
-        let entries = KNOWN.lines().filter(|line| !line.starts_with(['#', '=']));
-        entries.filter_map(|entry| entry.split_once(' ')).any(|(name, value)| {
-            (name == "*" || name == self.name) && (value == "*" || value == self.value)
-        })
+        known().any(|entry| self.is_of(entry))
+    }
+
+    /// Whether an entry of `known.txt` is about it.
+    fn is_of(&self, (name, value): (&str, &str)) -> bool {
+        (name == "*" || name == self.name) && (value == "*" || value == self.value)
     }
 
     fn text(&self) -> String {
@@ -99,6 +103,12 @@ impl Trial {
             Place::Directory => format!("<Directory \"/srv\">\n{line}\n</Directory>\n"),
         }
     }
+}
+
+/// The entries of `known.txt`.
+fn known() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let entries = KNOWN.lines().filter(|line| !line.starts_with(['#', '=']));
+    entries.filter_map(|entry| entry.split_once(' '))
 }
 
 /// Makes a line of each directive in the engine's table whose name `is_wanted`, with each of `values`.
@@ -185,6 +195,12 @@ pub fn sweep(program: &Program, trials: &[Trial], one_of: usize) -> Result<Found
             found.differences.push(difference);
         }
     }
+    for entry in known() {
+        let mut about = trials.iter().filter(|trial| trial.is_of(entry)).peekable();
+        if about.peek().is_some() && !sweep.any_differs(about)? {
+            found.stale.push(format!("{} {}", entry.0, entry.1));
+        }
+    }
     Ok(found)
 }
 
@@ -197,6 +213,16 @@ struct Sweep {
 }
 
 impl Sweep {
+    /// Whether one of the lines is taken by one of the two alone. It ends with the first such line.
+    fn any_differs<'t>(
+        &self,
+        mut trials: impl Iterator<Item = &'t Trial>,
+    ) -> Result<bool, SweepError> {
+        trials.try_fold(false, |differs, trial| {
+            Ok(differs || self.httpd(&[trial])?.is_none() != self.milepost(trial)?.is_none())
+        })
+    }
+
     /// Finds those of `trials` that httpd does not take.
     fn together(
         &self,

@@ -19,4 +19,5 @@ fn values_are_taken_as_in_httpd() {
     });
     let differences: String = differences.collect();
     assert!(differences.is_empty(), "{differences}");
+    assert!(found.stale.is_empty(), "known.txt names what no longer differs: {:?}", found.stale);
 }

@@ -5,6 +5,8 @@
 
 use milepost_http::uri::Uri;
 
+use super::identity::select;
+use crate::program::Program;
 use crate::request::{Request, Scheme, Version};
 use crate::words::is_bare_path;
 
@@ -66,6 +68,7 @@ pub(super) enum Target<'a> {
 ///
 /// Errors are statuses.
 pub(super) fn parse<'a>(
+    program: &Program,
     request: &Request<'a>,
     line_bytes_max: usize,
     host: &mut Host,
@@ -84,7 +87,7 @@ pub(super) fn parse<'a>(
     if hosts > 1 || hosts == 0 && request.version >= Version::Http11 {
         return Err(400);
     }
-    let authority = if is_bare { None } else { own_authority(target, request.scheme) };
+    let authority = if is_bare { None } else { own_authority(program, request) };
     let port = match (authority, &field) {
         // Port 0 is let through in a target, and means nothing.
         (Some(authority), _) if !authority.is_empty() => {
@@ -136,14 +139,14 @@ fn is_web(scheme: &[u8]) -> bool {
 }
 
 /// The authority of an absolute-form, which may be empty. It stands for the `Host` field where its scheme is that of the
-/// connection.
-fn own_authority(target: &[u8], scheme: Scheme) -> Option<&[u8]> {
-    let colon = memchr::memchr(b':', target)?;
-    let own: &[u8] = match scheme {
-        Scheme::Http => b"http",
-        Scheme::Https => b"https",
-    };
-    if !target[..colon].eq_ignore_ascii_case(own) {
+/// connection, or of the first server there.
+fn own_authority<'a>(program: &Program, request: &Request<'a>) -> Option<&'a [u8]> {
+    let target = request.target;
+    let colon = memchr::memchr(b':', target).filter(|_| target.first() != Some(&b'/'))?;
+    // Which server it is for is not known yet.
+    let server = &program.servers[select(program, request.local, b"", b"")];
+    let is_https = request.scheme == Scheme::Https || server.name.is_some_and(|name| name.https);
+    if !target[..colon].eq_ignore_ascii_case(if is_https { b"https" } else { b"http" }) {
         return None;
     }
     let rest = target[colon..].strip_prefix(b"://")?;

@@ -14,6 +14,7 @@ impl Maker {
         match self.rng.u8(0..12) {
             0..3 if context == Context::Server => {
                 let path = self.path();
+                let path = path.trim_end_matches('/');
                 let slash = self.pick(&["", "", "/"]);
                 let more = self.proxy_words();
                 format!("ProxyPass {} {url}{slash}{more}\n", word(&format!("{path}{slash}")))
