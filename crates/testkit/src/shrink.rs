@@ -266,7 +266,7 @@ fn plainer(exchange: &Exchange) -> Vec<Exchange> {
 mod tests {
     use super::*;
     use crate::engine::Engine;
-    use crate::{Answer, Scope};
+    use crate::{Answer, Expected, Scope};
 
     /// Answers 301 where the configuration holds a word, else 404; so two of them differ there.
     struct Looks(&'static str);
