@@ -35,6 +35,7 @@ mod proxy;
 mod proxy_worker;
 mod reader;
 mod regex;
+mod remote_ip;
 mod report;
 mod rewrite;
 mod roots;

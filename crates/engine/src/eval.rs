@@ -30,6 +30,7 @@ mod map;
 mod negotiate;
 mod phases;
 mod proxy;
+mod remote_ip;
 mod rewrite;
 mod roots;
 mod section_alias;
@@ -43,6 +44,7 @@ mod vary;
 mod walk;
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use milepost_http::bytes::is_value;
@@ -100,6 +102,8 @@ struct Work {
     request: Table,
     /// The response fields that stay when the response is an error.
     always: Table,
+    /// The client, if it is another than who has connected.
+    client: Option<SocketAddr>,
     /// The names of the cookies that rules have set, each followed by a zero.
     cookies: Vec<u8>,
     /// The request fields that conditions look at.
@@ -326,6 +330,7 @@ pub(crate) fn decide<'s>(
     let host = &host.name[..];
     let number = identity::select(program, request.local, host, path);
     *server = number;
+    work.client = None;
     hop.set_args(args);
     let mut run = Run {
         program,
@@ -352,6 +357,7 @@ pub(crate) fn decide<'s>(
     let answer = match parsed.and_then(|_| run.check_tls()) {
         Err(status) => run.conclude(hop, End::Status(status)),
         Ok(()) => {
+            run.work.client = run.find_client();
             let end = run.pass(hop, path, is_bare);
             run.conclude(hop, end)
         }
@@ -499,6 +505,7 @@ impl Site {
         scratch.work.request.clear();
         scratch.work.cookies.clear();
         (scratch.has_first, scratch.redirects, scratch.rule) = (false, 0, None);
+        scratch.work.client = None;
         self.decide_refused(request, outside, scratch, status)
     }
 }

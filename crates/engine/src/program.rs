@@ -17,6 +17,7 @@ mod map;
 mod mime;
 mod part;
 mod proxy;
+mod remote_ip;
 mod rewrite;
 mod roots;
 mod section;
@@ -50,6 +51,7 @@ pub(crate) use part::Part;
 pub(crate) use proxy::{
     Mapping, PassList, PassStyle, ProxyDir, ProxyServer, SectionPass, SectionPassMatcher,
 };
+pub(crate) use remote_ip::{RemoteIp, TrustedProxy};
 pub(crate) use rewrite::{
     BackrefEscape, Comparison, Condition, Effect, Extra, FileTest, Flags, RewriteList,
     RewriteOptions, RewriteRule, Substitution, Test,
@@ -119,6 +121,7 @@ pub(crate) struct Server {
     /// The addresses of `<VirtualHost …>`; none for the main server.
     pub(crate) addresses: Vec<Address>,
     pub(crate) document_root: Option<Str>,
+    pub(crate) remote_ip: RemoteIp,
     pub(crate) user_dir: UserDir,
     pub(crate) host_roots: HostRoots,
     /// `ServerPath`: requests without a host that begin with it are for this server.

@@ -7,6 +7,7 @@
 //! `proxy_util.c`, `ap_proxy_define_worker`.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use crate::eval::Table;
@@ -180,6 +181,8 @@ pub struct Proxied<'s> {
     pub no_reuse: bool,
     /// `LimitRequestBody`: the most bytes of content; `None` for no limit.
     pub content_bytes_max: Option<u64>,
+    /// Whom `X-Forwarded-For` names; `None`: who has connected.
+    pub client: Option<IpAddr>,
     /// The request fields that directives have changed.
     pub fields: ChangedFields<'s>,
 }

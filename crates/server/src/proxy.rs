@@ -27,6 +27,7 @@ mod pool;
 mod stream;
 
 use std::future::poll_fn;
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -91,6 +92,8 @@ pub(crate) struct Plan {
     tls: Option<usize>,
     preserve_host: bool,
     add_fields: bool,
+    /// Whom `X-Forwarded-For` names.
+    client: IpAddr,
     via: Via,
     timeout: Duration,
     server_name: Vec<u8>,
@@ -119,6 +122,7 @@ impl Plan {
             tls: proxied.tls,
             preserve_host: proxied.preserve_host,
             add_fields: proxied.add_fields,
+            client: proxied.client.unwrap_or(peer.remote.ip()).to_canonical(),
             via: proxied.via,
             timeout: proxied.timeout,
             server_name: proxied.server_name.to_vec(),
@@ -332,7 +336,6 @@ impl Forward {
                     plan: &self.plan,
                     method: &method,
                     address,
-                    peer: &aside.peer,
                     content: outgoing,
                     upgrade: upgrade.as_deref(),
                     keep: pool.reuses() && !self.plan.no_reuse,

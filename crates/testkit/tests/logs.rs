@@ -6,7 +6,7 @@ use std::time::Duration;
 use milepost_testkit::beside::Beside;
 
 /// Requests of many kinds. The first line of a failing one is its request line.
-const REQUESTS: [&str; 14] = [
+const REQUESTS: [&str; 15] = [
     "GET /a.txt HTTP/1.1\nReferer: http://r/\nUser-Agent: \"x\" \\ y\tz\nCookie: a=1; b=two",
     "GET /a.txt?q=1&r=%41 HTTP/1.1",
     "HEAD /a.txt HTTP/1.1",
@@ -21,6 +21,7 @@ const REQUESTS: [&str; 14] = [
     "GET http://www.test/a.txt HTTP/1.1",
     "GET /a.txt/more HTTP/1.1",
     "OPTIONS * HTTP/1.1",
+    "GET /a.txt HTTP/1.1\nX-Forwarded-For: 7.1.1.1, 10.0.0.9",
 ];
 
 /// Sends all requests to both, and compares what they log in each of `formats`.
@@ -34,7 +35,7 @@ fn check(configuration: &str, logs: &[&str]) {
     for (number, log) in logs.iter().enumerate() {
         text.push_str(&format!("CustomLog @ROOT@/log{number}.@LOGS@ {log}\n"));
     }
-    let servers = Beside::start(&["expires"], &text, |root| {
+    let servers = Beside::start(&["expires", "remoteip"], &text, |root| {
         std::fs::write(root.join("htdocs/a.txt"), "success\n").unwrap();
     });
     servers.compare(&REQUESTS.map(str::to_owned), |head, _| {
@@ -121,6 +122,14 @@ fn requests_in_the_error_log_have_a_number() {
     numbers.sort();
     numbers.dedup();
     assert_eq!((traced, numbers.len()), (4, 4));
+}
+
+#[test]
+fn clients_are_those_behind_a_proxy() {
+    check(
+        "RemoteIPHeader X-Forwarded-For\nRemoteIPInternalProxy 127.0.0.1\n",
+        &["\"%a %{c}a %h\"", "\"%a\" \"expr=-R '10.0.0.0/8'\""],
+    );
 }
 
 #[test]

@@ -172,6 +172,7 @@ impl Builder<'_> {
                     && !self.spelling(directive, lower, context)
                     && !self.allow_methods(directive, lower, context)
                     && !self.roots(directive, lower, context)
+                    && !self.remote_ip(directive, lower, context)
                     && !self.log_level(directive, lower, context)
                 {
                     match lower {
@@ -428,7 +429,6 @@ const NOT_DONE: &[&str] = &[
     "luaquickhandler",
     "outputsed",
     "proxyhtmlenable",
-    "remoteipheader",
     "script",
     "substitute",
     "xbithack",

@@ -78,6 +78,7 @@ impl Builder<'_> {
             server.name = main.name.map(|name| ServerName { port: port.or(name.port), ..name });
         }
         server.trace = server.trace.or(main.trace);
+        server.remote_ip.inherit(&main.remote_ip);
         server.user_dir.inherit(&main.user_dir);
         server.host_roots.inherit(&main.host_roots);
         if server.access_names.is_empty() {

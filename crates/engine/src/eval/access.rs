@@ -148,7 +148,7 @@ impl Run<'_> {
     }
 
     fn test_verdict(&mut self, hop: &Hop, test: &RequireTest, method: &[u8]) -> Verdict {
-        let (remote, local) = (self.request.remote.ip(), self.request.local.ip());
+        let (remote, local) = (self.client().ip(), self.request.local.ip());
         let holds = match test {
             RequireTest::Granted => true,
             RequireTest::Denied => false,
@@ -179,8 +179,7 @@ impl Run<'_> {
     /// Whether the client's host has a name, or one that ends in it after a dot. Only that of this machine is
     /// known.
     fn is_from(&self, name: &[u8]) -> bool {
-        self.request.remote.ip().to_canonical().is_loopback()
-            && name.eq_ignore_ascii_case(b"localhost")
+        self.client().ip().to_canonical().is_loopback() && name.eq_ignore_ascii_case(b"localhost")
     }
 
     fn hosts_pass(&self, hop: &Hop, rules: &HostRules, method: &[u8]) -> bool {
@@ -188,7 +187,7 @@ impl Run<'_> {
             let mut hosts = hosts.iter().filter(|(methods, _)| methods.contain(method));
             hosts.any(|(_, host)| match host {
                 Host::All => true,
-                Host::Network(network) => network.contains(self.request.remote.ip()),
+                Host::Network(network) => network.contains(self.client().ip()),
                 Host::Env { name, set } => hop.env.get(name).is_some() == *set,
                 Host::Name(name) => self.is_from(name),
             })

@@ -201,7 +201,7 @@ impl Run<'_> {
         let request = self.request;
         match attribute {
             Attribute::RemoteAddress => {
-                write_text(out, format_args!("{}", request.remote.ip().to_canonical()));
+                write_text(out, format_args!("{}", self.client().ip().to_canonical()));
             }
             Attribute::ServerAddress => {
                 write_text(out, format_args!("{}", request.local.ip().to_canonical()));

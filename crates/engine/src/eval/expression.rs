@@ -149,7 +149,7 @@ impl Context for InRequest<'_, '_> {
     }
 
     fn client(&self) -> IpAddr {
-        self.run.request.remote.ip()
+        self.run.client().ip()
     }
 
     fn outside(&self) -> &dyn Outside {

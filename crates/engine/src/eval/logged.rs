@@ -1,5 +1,7 @@
 //! What a log line shows of the request that was decided last.
 
+use std::net::SocketAddr;
+
 use super::Scratch;
 use super::handler::handler;
 use crate::outside::FileKind;
@@ -30,6 +32,11 @@ impl<'s> Logged<'s> {
     pub fn server_name(&self) -> Option<&'s [u8]> {
         let program = self.site.program();
         program.servers[self.server].name.map(|name| program.pool.get(name.host))
+    }
+
+    /// The client that a proxy has asked for, without a port; `None`: who has connected.
+    pub fn client(&self) -> Option<SocketAddr> {
+        self.scratch.work.client
     }
 
     /// The port of `ServerName`, if it has one.

@@ -181,6 +181,7 @@ pub(super) fn proxied<'s>(
         streams: buffering.is_some_and(is_off) || is_set(b"proxy-sendchunked"),
         content_bytes_max: config.content_bytes_max(),
         no_reuse: is_set(b"proxy-nokeepalive"),
+        client: work.client.map(|client| client.ip()),
         fields: ChangedFields(&work.request),
     }
 }

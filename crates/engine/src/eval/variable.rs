@@ -44,7 +44,7 @@ impl Run<'_> {
                 out.extend_from_slice(if tls { b"on" } else { b"off" });
             }
             b"IPV6" => {
-                let v6 = request.remote.is_ipv6() && request.remote.ip().to_canonical().is_ipv6();
+                let v6 = self.client().ip().to_canonical().is_ipv6();
                 out.extend_from_slice(if v6 { b"on" } else { b"off" });
             }
             b"IS_SUBREQ" => out.extend_from_slice(if hop.subrequest { b"true" } else { b"false" }),
@@ -65,10 +65,13 @@ impl Run<'_> {
                 let admin = self.program.settings.server_admin.as_deref();
                 out.extend_from_slice(admin.unwrap_or("[no address given]").as_bytes());
             }
-            b"REMOTE_ADDR" | b"REMOTE_HOST" | b"CONN_REMOTE_ADDR" => {
+            b"REMOTE_ADDR" | b"REMOTE_HOST" => {
+                write_text(out, format_args!("{}", self.client().ip().to_canonical()));
+            }
+            b"CONN_REMOTE_ADDR" => {
                 write_text(out, format_args!("{}", request.remote.ip().to_canonical()));
             }
-            b"REMOTE_PORT" => write_text(out, format_args!("{}", request.remote.port())),
+            b"REMOTE_PORT" => write_text(out, format_args!("{}", self.client().port())),
             b"DOCUMENT_ROOT" => {
                 out.extend_from_slice(self.document_root(hop).unwrap_or_default());
             }

@@ -47,8 +47,10 @@ pub enum ErrorWhat {
     Text(Box<[u8]>),
     /// `%M`: the message.
     Message,
-    /// `%a`, `%{c}a`: the client's address and port.
+    /// `%a`: the client's address and port.
     RemoteAddress,
+    /// `%{c}a`: the address and port of who has connected.
+    PeerAddress,
     /// `%A`: our address and port.
     LocalAddress,
     /// `%{NAME}e`: a variable of the request.
@@ -208,6 +210,7 @@ fn what(letter: u8, argument: Option<&[u8]>) -> Result<ErrorWhat, ErrorFormatErr
     let name = || argument.ok_or(ErrorFormatError::NameMissing(letter as char));
     let has = |form: u8| argument.is_some_and(|argument| argument.contains(&form));
     Ok(match letter {
+        b'a' if has(b'c') => ErrorWhat::PeerAddress,
         b'a' => ErrorWhat::RemoteAddress,
         b'A' => ErrorWhat::LocalAddress,
         b'e' => ErrorWhat::Variable(name()?.into()),

@@ -32,8 +32,10 @@ pub struct LogItem {
 pub enum LogWhat {
     /// Text that is the same in each line.
     Text(Box<[u8]>),
-    /// `%a`, `%{c}a`, `%h`: the client's address. No names are looked up.
+    /// `%a`, `%h`: the client's address. No names are looked up.
     RemoteAddress,
+    /// `%{c}a`: the address of who has connected.
+    PeerAddress,
     /// `%A`: our address.
     LocalAddress,
     /// `%B`: bytes of content sent.
@@ -262,7 +264,8 @@ fn what(letter: u8, argument: Option<&[u8]>) -> Result<LogWhat, FormatError> {
     let form = || FormatError::Form(lossy(argument.unwrap_or_default()), letter as char);
     Ok(match letter {
         b'a' => match argument {
-            None | Some(b"c") => LogWhat::RemoteAddress,
+            None => LogWhat::RemoteAddress,
+            Some(b"c") => LogWhat::PeerAddress,
             Some(_) => return Err(form()),
         },
         b'h' => LogWhat::RemoteAddress,

@@ -6,6 +6,7 @@
 
 use std::cell::OnceCell;
 use std::io::{self, Write};
+use std::net::SocketAddr;
 use std::path::Path;
 
 use chrono::Local;
@@ -83,6 +84,13 @@ pub(crate) struct About<'a> {
     pub(crate) head: &'a RequestHead<'a>,
     /// What logs call it.
     pub(crate) id: &'a OnceCell<Box<str>>,
+}
+
+impl About<'_> {
+    /// The client: who has connected, or whom that has asked for.
+    pub(crate) fn client(&self) -> SocketAddr {
+        self.logged.client().unwrap_or(self.peer.remote)
+    }
 }
 
 /// What a line is about; the items of the others have no value in it.
@@ -179,7 +187,7 @@ fn write_item(item: &ErrorItem, message: &Message<'_>, subject: Subject<'_>, out
 
 fn write_of_connection(what: &ErrorWhat, about: About<'_>, out: &mut Vec<u8>) {
     let value = match what {
-        ErrorWhat::RemoteAddress => {
+        ErrorWhat::RemoteAddress | ErrorWhat::PeerAddress => {
             let _ = write!(out, "{}", about.peer.remote);
             None
         }
@@ -196,6 +204,10 @@ fn write_of_connection(what: &ErrorWhat, about: About<'_>, out: &mut Vec<u8>) {
 
 fn write_of_request(what: &ErrorWhat, about: About<'_>, out: &mut Vec<u8>) {
     let value = match what {
+        ErrorWhat::RemoteAddress => {
+            let _ = write!(out, "{}", about.client());
+            None
+        }
         ErrorWhat::RequestId => about.id.get().map(|id| id.as_bytes()),
         ErrorWhat::Variable(name) => about.logged.variable(name),
         ErrorWhat::RequestField(name) => about.head.fields.all(name).next(),

@@ -81,7 +81,7 @@ impl Errors {
             // What starts a server in the foreground has a clock of its own.
             _ => {
                 let text = String::from_utf8_lossy(message.text);
-                report(&format!("{}: {text}, of {}", message.module, about.peer.remote));
+                report(&format!("{}: {text}, of {}", message.module, about.client()));
             }
         }
     }

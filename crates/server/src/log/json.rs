@@ -18,8 +18,8 @@ pub(super) fn write(exchange: &Exchange<'_>, out: &mut Vec<u8>) {
     let mut object = Object { out, is_empty: true };
     let now = DateTime::<Local>::from(SystemTime::now());
     object.string("time", Some(now.to_rfc3339_opts(SecondsFormat::Millis, false).as_bytes()));
-    object.string("client", Some(peer.remote.ip().to_canonical().to_string().as_bytes()));
-    object.number("client_port", peer.remote.port().into());
+    object.string("client", Some(exchange.client().ip().to_canonical().to_string().as_bytes()));
+    object.number("client_port", exchange.client().port().into());
     object.string("server", logged.and_then(|logged| logged.server_name()));
     let head = answered.head;
     match head {

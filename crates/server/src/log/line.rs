@@ -6,7 +6,7 @@
 //! Source: httpd 2.4.71 `modules/loggers/mod_log_config.c`; `server/util.c`, `ap_escape_logitem`.
 
 use std::io::Write;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -79,6 +79,13 @@ pub(crate) struct Exchange<'a> {
     pub(crate) unwanted: &'a [bool],
 }
 
+impl Exchange<'_> {
+    /// The client: who has connected, or whom that has asked for.
+    pub(super) fn client(&self) -> SocketAddr {
+        self.logged.and_then(|logged| logged.client()).unwrap_or(self.peer.remote)
+    }
+}
+
 /// The time as the last line had it: most lines of a second share it.
 #[derive(Default)]
 pub(super) struct Stamps {
@@ -123,7 +130,8 @@ impl<'w> Writer<'w> {
         let head = answered.head;
         match what {
             LogWhat::Text(text) => self.out.extend_from_slice(text),
-            LogWhat::RemoteAddress => self.address(peer.remote.ip()),
+            LogWhat::RemoteAddress => self.address(self.exchange.client().ip()),
+            LogWhat::PeerAddress => self.address(peer.remote.ip()),
             LogWhat::LocalAddress => self.address(peer.local.ip()),
             LogWhat::Bytes => self.number(answered.content_bytes),
             LogWhat::BytesOrDash => match answered.content_bytes {
@@ -182,7 +190,7 @@ impl<'w> Writer<'w> {
                 self.number(u64::from(match port {
                     LogPort::Canonical => configured.unwrap_or(peer.local.port()),
                     LogPort::Local => peer.local.port(),
-                    LogPort::Remote => peer.remote.port(),
+                    LogPort::Remote => self.exchange.client().port(),
                 }));
             }
             LogWhat::Process => self.number(std::process::id().into()),

@@ -13,7 +13,6 @@ use milepost_engine::{Upgrade, Via};
 use super::Plan;
 use super::address::Address;
 use super::client::Beginning;
-use crate::respond::Peer;
 
 /// How the content of a request is framed for the backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,7 +82,6 @@ pub(super) struct Request<'a> {
     pub(super) plan: &'a Plan,
     pub(super) method: &'a [u8],
     pub(super) address: &'a Address<'a>,
-    pub(super) peer: &'a Peer,
     pub(super) content: Outgoing,
     pub(super) upgrade: Option<&'a [u8]>,
     /// The connection is to be used again.
@@ -135,7 +133,7 @@ pub(super) fn write_request(out: &mut Vec<u8>, request: &Request<'_>) {
         join(merged, value);
     }
     if plan.add_fields {
-        join(&mut forwarded_for, request.peer.remote.ip().to_canonical().to_string().as_bytes());
+        join(&mut forwarded_for, plan.client.to_string().as_bytes());
         if let Some(host) = sent_host {
             join(&mut forwarded_host, host);
         }
