@@ -155,7 +155,7 @@ fn set_charset(media_type: &mut Vec<u8>, charset: &[u8]) {
 }
 
 /// `AddDefaultCharset`
-fn add_default_charset(media_type: &mut Vec<u8>, mime: Option<&Mime>) {
+pub(super) fn add_default_charset(media_type: &mut Vec<u8>, mime: Option<&Mime>) {
     let charset = mime.and_then(|mime| mime.default_charset.as_deref()).unwrap_or_default();
     let has = |part: &[u8]| {
         media_type.windows(part.len()).any(|window| window.eq_ignore_ascii_case(part))

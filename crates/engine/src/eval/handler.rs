@@ -71,6 +71,10 @@ impl Run<'_> {
                 return self.run_action(hop, &action.script, action.is_virtual);
             }
         }
+        let named = handler.or_else(|| added_type(mime?, &hop.filename));
+        if named.is_some_and(|named| self.reads_type_maps(named)) {
+            return self.answer_by_map(hop, mime);
+        }
         let no_path_info = hop.path_info.is_empty() || takes_path_info;
         match self.method(hop) {
             b"GET" | b"HEAD"
@@ -153,11 +157,26 @@ impl Run<'_> {
 /// The handler of a request: the section's, or that of the last extension that has one. A directory has no
 /// extensions.
 pub(super) fn handler<'m>(mime: &'m Mime, hop: &Hop) -> Option<&'m [u8]> {
-    let set = mime.handler.as_deref().filter(|handler| !handler.is_empty());
-    if set.is_some() || hop.kind == Some(FileKind::Directory) {
-        return set;
+    if hop.kind == Some(FileKind::Directory) {
+        return set_handler(mime);
     }
-    extensions(&hop.filename).filter_map(|name| extension(mime, name)?.handler.as_deref()).last()
+    handler_of(mime, &hop.filename)
+}
+
+/// The same for any file.
+pub(super) fn handler_of<'m>(mime: &'m Mime, filename: &[u8]) -> Option<&'m [u8]> {
+    let by_name =
+        || extensions(filename).filter_map(|name| extension(mime, name)?.handler.as_deref()).last();
+    set_handler(mime).or_else(by_name)
+}
+
+/// The type that `AddType` gives a file.
+fn added_type<'m>(mime: &'m Mime, filename: &[u8]) -> Option<&'m [u8]> {
+    extensions(filename).filter_map(|name| extension(mime, name)?.media_type.as_deref()).last()
+}
+
+fn set_handler(mime: &Mime) -> Option<&[u8]> {
+    mime.handler.as_deref().filter(|handler| !handler.is_empty())
 }
 
 /// The encodings of a file, if its name says any.

@@ -4,14 +4,19 @@
 //! one that the client wants most ([`wishes`]) becomes the request. Where files begin so and none can be sent,
 //! the answer is 404, whatever rules the directory has; where none of them is wanted, 406.
 //!
-//! Source: httpd 2.4.71 `modules/mappers/mod_negotiation.c`, `handle_multi`, `read_types_multi`,
+//! A type map names such files itself.
+//!
+//! Source: httpd 2.4.71 `modules/mappers/mod_negotiation.c`, `handle_multi`, `handle_map_file`, `read_types_multi`,
 //! `discard_variant_by_env`; `modules/http/mod_mime.c`, `find_ct`.
 
+mod type_map;
 mod wishes;
 
+use milepost_http::path;
 use wishes::{Offer, SCRIPT_TYPE, Wishes};
 
-use super::handler::{extension, extensions};
+use super::content::add_default_charset;
+use super::handler::{extension, extensions, handler_of};
 use super::{Config, End, Hop, Run};
 use crate::build::{bytes_to_path, path_to_bytes};
 use crate::outside::FileKind;
@@ -67,7 +72,11 @@ impl Run<'_> {
         if variants.is_empty() {
             return if any { Err(End::Status(404)) } else { Ok(false) };
         }
-        let best = self.best(hop, &variants, config.get().mime.as_deref());
+        let prefers_scripts = !matches!(self.method(hop), b"GET" | b"HEAD")
+            || hop.has_args
+            || !hop.path_info.is_empty();
+        let offers = variants.iter().map(|variant| &variant.offer);
+        let best = self.best(hop, prefers_scripts, offers, config.get().mime.as_deref());
         let Some(best) = best else { return Err(End::Status(406)) };
         self.become_subrequest(hop, variants.swap_remove(best).sub);
         Ok(true)
@@ -124,10 +133,94 @@ impl Run<'_> {
         Some(Variant { offer, sub: Box::new(sub) })
     }
 
-    /// The number of the variant that the client wants most, if it wants any.
-    fn best(&self, hop: &Hop, variants: &[Variant], mime: Option<&Mime>) -> Option<usize> {
-        let is_get = matches!(self.method(hop), b"GET" | b"HEAD");
-        let prefers_scripts = !is_get || hop.has_args || !hop.path_info.is_empty();
+    /// Whether a handler, or the type of a file, says that it is a type map.
+    pub(super) fn reads_type_maps(&self, handler: &[u8]) -> bool {
+        type_map::HANDLERS.contains(&handler) && self.program.names.modules.has("mod_negotiation.c")
+    }
+
+    /// Answers with what a type map names: a file, by an internal redirect, or a text of its own.
+    pub(super) fn answer_by_map(&mut self, hop: &mut Hop, mime: Option<&Mime>) -> End {
+        let map = match hop.kind {
+            Some(FileKind::Directory) => Ok(Vec::new()),
+            _ => self.outside.read(bytes_to_path(&hop.filename)),
+        };
+        let map = match map {
+            Ok(map) => map,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return End::Status(404),
+            Err(_) => return End::Status(403),
+        };
+        let slash = memchr::memrchr(b'/', &hop.filename).map_or(0, |slash| slash + 1);
+        let (directory, own_name) = hop.filename.split_at(slash);
+        let Ok(mut entries) = type_map::parse(&map, own_name) else { return End::Status(500) };
+        for entry in &mut entries {
+            let path = [directory, &entry.file].concat();
+            entry.offer.bytes =
+                entry.bytes.unwrap_or_else(|| match self.outside.kind(bytes_to_path(&path)) {
+                    FileKind::File(bytes) => bytes,
+                    _ => 0,
+                });
+        }
+        let offers = entries.iter().map(|entry| &entry.offer);
+        let Some(best) = self.best(hop, false, offers, mime) else { return End::Status(406) };
+        let is_neighbour = |entry: &type_map::Entry| !entry.file.contains(&b'/');
+        let is_one_place = hop.path_info.is_empty()
+            && entries.iter().all(|entry| entry.body.is_none() && is_neighbour(entry));
+        let entry = entries.swap_remove(best);
+        if let Some(body) = entry.body {
+            return self.send_body(hop, &entry.offer, &map[body], mime);
+        }
+        let path = [directory, &entry.file].concat();
+        let named = mime.and_then(|mime| handler_of(mime, &path));
+        if is_one_place && named.is_some_and(|named| self.reads_type_maps(named)) {
+            // A map among the files of a map.
+            return End::Status(506);
+        }
+        let uri = hop.uri.strip_suffix(&hop.path_info[..]).unwrap_or(&hop.uri);
+        let parent = memchr::memrchr(b'/', uri).map_or(0, |slash| slash + 1);
+        let answer = &mut self.work.answer;
+        answer.clear();
+        path::escape(&uri[..parent], answer);
+        answer.extend_from_slice(&entry.file);
+        answer.extend_from_slice(&hop.path_info);
+        if hop.has_args {
+            answer.push(b'?');
+            answer.extend_from_slice(&hop.args);
+        }
+        hop.is_handled = false;
+        End::Internal
+    }
+
+    /// Sends a text that stands in a map.
+    fn send_body(&mut self, hop: &mut Hop, offer: &Offer, body: &[u8], mime: Option<&Mime>) -> End {
+        if !matches!(self.method(hop), b"GET" | b"HEAD" | b"POST") {
+            return End::Status(405);
+        }
+        let mut media_type = offer.media_type.clone();
+        if !offer.charset.is_empty() {
+            media_type.extend_from_slice(b"; charset=");
+            media_type.extend_from_slice(&offer.charset);
+        }
+        add_default_charset(&mut media_type, mime);
+        hop.fields.set(b"Content-Type", &media_type);
+        if !offer.languages.is_empty() {
+            hop.fields.set(b"Content-Language", &offer.languages.join(&b", "[..]));
+        }
+        if !offer.encoding.is_empty() {
+            hop.fields.set(b"Content-Encoding", &offer.encoding);
+        }
+        self.work.answer.clear();
+        self.work.answer.extend_from_slice(body);
+        End::Page
+    }
+
+    /// The number of the offer that the client wants most, if it wants any.
+    fn best<'o>(
+        &self,
+        hop: &Hop,
+        prefers_scripts: bool,
+        offers: impl Iterator<Item = &'o Offer>,
+        mime: Option<&Mime>,
+    ) -> Option<usize> {
         let wishes = Wishes::new(prefers_scripts, |name| {
             let mut value = Vec::new();
             self.write_request_field(name, &mut value).then_some(value)
@@ -137,9 +230,10 @@ impl Run<'_> {
             self.env(hop, b"no-gzip").is_none()
                 && (offer.media_type.starts_with(b"text/html") || !only_html())
         };
-        let offers = variants.iter().map(|variant| &variant.offer).enumerate();
-        let offers: Vec<_> =
-            offers.filter(|(_, offer)| offer.is_plain() || sends_encoded(offer)).collect();
+        let offers: Vec<_> = offers
+            .enumerate()
+            .filter(|(_, offer)| offer.is_plain() || sends_encoded(offer))
+            .collect();
         wishes.best(&offers, self.env(hop, b"prefer-language").as_deref(), mime)
     }
 

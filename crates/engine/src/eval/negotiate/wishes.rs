@@ -1,12 +1,14 @@
 //! What a client says that it wants, and how much an offer is what it wants.
 //!
-//! Transparent negotiation (RFC 2295, the field `Negotiate`) and levels of HTML are not looked at.
+//! Transparent negotiation (RFC 2295, the field `Negotiate`) is not looked at.
 //!
 //! Source: httpd 2.4.71 `modules/mappers/mod_negotiation.c`, `get_entry`, `set_accept_quality`,
-//! `set_language_quality`, `set_encoding_quality`, `set_charset_quality`, `is_variant_better`.
+//! `mime_match`, `set_language_quality`, `set_encoding_quality`, `set_charset_quality`, `is_variant_better`,
+//! `level_cmp`.
 
 use std::cmp::Ordering;
 
+use crate::number::leading_number;
 use crate::program::{Mime, Priority};
 
 /// How much something is wanted, in ten-thousandths.
@@ -28,6 +30,9 @@ const SCRIPT_PREFERRED: Quality = 20_000;
 /// The media type of what a handler makes.
 pub(super) const SCRIPT_TYPE: &[u8] = b"application/x-httpd-cgi";
 
+/// The level of HTML that does not say its own.
+const HTML_LEVEL: u32 = 2;
+
 /// The charset of a text that does not say its own.
 const TEXT_CHARSET: &[u8] = b"iso-8859-1";
 
@@ -35,6 +40,10 @@ const TEXT_CHARSET: &[u8] = b"iso-8859-1";
 #[derive(Debug, Default)]
 pub(super) struct Offer {
     pub(super) media_type: Vec<u8>,
+    /// `level=` of the type.
+    pub(super) level: u32,
+    /// `qs=` of the type: how good it is by itself. Nothing is worth anything without a type.
+    pub(super) worth: Quality,
     /// In lower case; empty if nothing says it.
     pub(super) charset: Vec<u8>,
     pub(super) languages: Vec<Vec<u8>>,
@@ -60,12 +69,17 @@ pub(super) struct Wishes {
 struct Range {
     name: Vec<u8>,
     quality: Quality,
+    level: u32,
 }
 
 /// How good an offer is. All of its qualities are above 0.
 #[derive(Debug, PartialEq, Eq)]
-struct Rank {
-    media: Quality,
+struct Rank<'o> {
+    /// How much the type is wanted, times what the offer is worth.
+    media: u64,
+    media_type: &'o [u8],
+    /// The level of the type if that is why it is wanted, and the level itself.
+    levels: (u32, u32),
     language: Quality,
     /// The place in `LanguagePriority`; the number of places if it has none.
     place: usize,
@@ -84,7 +98,10 @@ impl Offer {
         let name = parts.next().unwrap_or_default().to_vec();
         let charset = parts.find_map(|part| part.strip_prefix(b"charset="));
         let charset = charset.unwrap_or_default().iter().copied().filter(|&byte| byte != b'"');
-        Offer { media_type: name, charset: charset.collect(), ..Offer::default() }
+        let charset = charset.collect();
+        let range = ranges(&lower).pop();
+        let (worth, level) = range.map_or((WHOLE, 0), |range| (range.quality, range.level));
+        Offer { media_type: name, charset, level, worth, ..Offer::default() }
     }
 
     /// Whether it is sent as it is.
@@ -100,10 +117,10 @@ impl Wishes {
         let read = |name: &[u8]| field(name).map(|value| ranges(&value));
         let types = read(b"Accept");
         let says_how_much = types.iter().flatten().any(|range| range.quality < WHOLE);
-        let mut types =
-            types.unwrap_or_else(|| vec![Range { name: b"*/*".to_vec(), quality: WHOLE }]);
+        let mut types = types
+            .unwrap_or_else(|| vec![Range { name: b"*/*".to_vec(), quality: WHOLE, level: 0 }]);
         let quality = if prefers_scripts { SCRIPT_PREFERRED } else { SCRIPT };
-        types.push(Range { name: SCRIPT_TYPE.to_vec(), quality });
+        types.push(Range { name: SCRIPT_TYPE.to_vec(), quality, level: 0 });
         Wishes {
             types,
             says_how_much,
@@ -125,7 +142,7 @@ impl Wishes {
         let negotiates = offers.iter().any(|(_, offer)| !offer.languages.is_empty());
         let without = if negotiates { LEAST } else { WHOLE };
         let best_of = |preferred: Option<&[u8]>| {
-            let mut best: Option<(usize, Rank)> = None;
+            let mut best: Option<(usize, Rank<'_>)> = None;
             for (number, offer) in offers {
                 let is_spoken = |wanted: &[u8]| offer.languages.iter().any(|it| *it == wanted);
                 let language = match preferred {
@@ -143,9 +160,16 @@ impl Wishes {
         preferred.and_then(|wanted| best_of(Some(wanted))).or_else(|| best_of(None))
     }
 
-    fn rank(&self, offer: &Offer, (language, place): (Quality, Option<usize>)) -> Option<Rank> {
+    fn rank<'o>(
+        &self,
+        offer: &'o Offer,
+        (language, place): (Quality, Option<usize>),
+    ) -> Option<Rank<'o>> {
+        let (media, matched) = self.media(&offer.media_type, offer.level);
         let rank = Rank {
-            media: self.media(&offer.media_type),
+            media: u64::from(media) * u64::from(offer.worth),
+            media_type: &offer.media_type,
+            levels: (matched, offer.level),
             language,
             place: place.unwrap_or(usize::MAX),
             charset: self.charset(offer),
@@ -153,16 +177,17 @@ impl Wishes {
             encoding: self.encoding(offer),
             bytes: offer.bytes,
         };
-        let wanted = [rank.media, rank.language, rank.charset, rank.encoding];
-        (!wanted.contains(&0)).then_some(rank)
+        let wanted = [rank.language, rank.charset, rank.encoding];
+        (rank.media > 0 && !wanted.contains(&0)).then_some(rank)
     }
 
-    /// The most exact range counts.
-    fn media(&self, media_type: &[u8]) -> Quality {
+    /// How much a type is wanted, and its level if a range of just this type takes that. The most exact range
+    /// counts.
+    fn media(&self, media_type: &[u8], level: u32) -> (Quality, u32) {
         let kind = media_type.split(|&byte| byte == b'/').next().unwrap_or_default();
         let mut best = (0, 0);
         for range in &self.types {
-            let exactness = if range.name == media_type {
+            let exactness = if range.name == media_type && range.level >= level {
                 3
             } else if range.name.strip_suffix(b"/*").is_some_and(|of| of == kind) {
                 2
@@ -177,7 +202,7 @@ impl Wishes {
                 };
             }
         }
-        best.1
+        (best.1, if best.0 == 3 { level } else { 0 })
     }
 
     /// The quality of the language that is wanted most, and the first place that one has in `LanguagePriority`.
@@ -228,11 +253,17 @@ impl Wishes {
     }
 }
 
-impl Rank {
-    fn is_better(&self, other: &Rank) -> bool {
+impl Rank<'_> {
+    fn is_better(&self, other: &Rank<'_>) -> bool {
+        // Of one type, the highest level that was asked for, or else the lowest there is.
+        let levels = match self.media_type == other.media_type {
+            true => self.levels.0.cmp(&other.levels.0).then(other.levels.1.cmp(&self.levels.1)),
+            false => Ordering::Equal,
+        };
         let first = (self.media.cmp(&other.media))
             .then(self.language.cmp(&other.language))
             .then(other.place.cmp(&self.place))
+            .then(levels)
             .then(self.charset.cmp(&other.charset));
         match first {
             Ordering::Greater => true,
@@ -296,20 +327,29 @@ fn ranges(field: &[u8]) -> Vec<Range> {
         let mut parts = item.split(|&byte| byte == b';');
         let names = parts.next().unwrap_or_default().split(u8::is_ascii_whitespace);
         let names = names.filter(|name| !name.is_empty());
-        ranges.extend(names.map(|name| Range { name: name.to_ascii_lowercase(), quality: WHOLE }));
-        let says = |part: &[u8]| {
-            let at = memchr::memchr(b'=', part)?;
-            let name = part[..at].trim_ascii();
-            let is_quality =
-                [&b"q"[..], b"qs"].iter().any(|known| name.eq_ignore_ascii_case(known));
-            is_quality.then(|| quality(&part[at + 1..]))
-        };
-        if let (Some(quality), Some(last)) = (parts.filter_map(says).next_back(), ranges.last_mut())
-        {
-            last.quality = quality;
+        ranges.extend(names.map(|name| {
+            let name = name.to_ascii_lowercase();
+            let level = if name == b"text/html" { HTML_LEVEL } else { 0 };
+            Range { name, quality: WHOLE, level }
+        }));
+        let Some(last) = ranges.last_mut() else { continue };
+        for part in parts {
+            let Some(at) = memchr::memchr(b'=', part) else { continue };
+            match part[..at].trim_ascii().to_ascii_lowercase().as_slice() {
+                b"q" | b"qs" => last.quality = quality(&part[at + 1..]),
+                b"level" => last.level = level(&part[at + 1..]),
+                _ => {}
+            }
         }
     }
     ranges
+}
+
+/// Reads a level: the digits that it begins with.
+fn level(text: &[u8]) -> u32 {
+    let text = text.trim_ascii_start();
+    let number = leading_number(text.strip_prefix(b"\"").unwrap_or(text));
+    u32::try_from(number).unwrap_or_default()
 }
 
 /// Reads a quality as httpd does: three digits count, and what is no number below 1 is 1.
@@ -371,7 +411,8 @@ mod tests {
             ("*/*", "application/x-httpd-cgi", SCRIPT),
         ] {
             let wishes = wishes(&[("Accept", accept)]);
-            assert_eq!(wishes.media(media_type.as_bytes()), expected, "{accept} {media_type}");
+            let found = wishes.media(media_type.as_bytes(), 0);
+            assert_eq!(found, (expected, 0), "{accept} {media_type}");
         }
     }
 
