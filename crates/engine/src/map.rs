@@ -1,8 +1,8 @@
 //! The tables behind `RewriteMap`: files of keys and values, read whole and kept as one hash table.
 //!
-//! Whatever its format, a file becomes a [`Table`]: the file's own bytes, and where in them each key
-//! and value stands. So a lookup costs the same in all of them, and a file of a million entries costs
-//! its bytes and sixteen more for each entry.
+//! Whatever its format, a file becomes a [`Table`]: keys and values side by side in one buffer, and where each
+//! pair stands. So a lookup costs the same in all of them, and a file of a million entries costs their bytes
+//! and some thirty more for each.
 
 mod berkeley;
 mod dbm;

@@ -8,7 +8,7 @@
 //!
 //! Source: Berkeley DB 5.3 `src/dbinc/db_page.h` (`DBMETA`, `HMETA33`, `PAGE`, `HKEYDATA`, `HOFFPAGE`).
 
-use std::ops::Range;
+use std::borrow::Cow;
 
 use super::dbm::{DbmError, u16_at, u32_at};
 use super::table::Table;
@@ -40,23 +40,23 @@ pub(super) fn is_one(file: &[u8]) -> bool {
 }
 
 /// Reads all pairs.
-pub(super) fn read(file: Vec<u8>) -> Result<Table, DbmError> {
-    let magic = u32_at(&file, 12).ok_or(DbmError::Short)?;
+pub(super) fn read(file: &[u8]) -> Result<Table, DbmError> {
+    let magic = u32_at(file, 12).ok_or(DbmError::Short)?;
     if OTHER_MAGICS.contains(&magic) {
         return Err(DbmError::NotHash);
     }
     if magic != HASH_MAGIC {
-        return Err(if is_one(&file) {
+        return Err(if is_one(file) {
             DbmError::OtherMachine
         } else {
             DbmError::NotOne { kind: "Berkeley DB" }
         });
     }
-    let version = u32_at(&file, 16).ok_or(DbmError::Short)?;
+    let version = u32_at(file, 16).ok_or(DbmError::Short)?;
     if !VERSIONS.contains(&version) {
         return Err(DbmError::Version { version });
     }
-    let page_bytes = u32_at(&file, 20).ok_or(DbmError::Short)? as usize;
+    let page_bytes = u32_at(file, 20).ok_or(DbmError::Short)? as usize;
     let (Some(&encryption), Some(&checksum)) = (file.get(24), file.get(26)) else {
         return Err(DbmError::Short);
     };
@@ -66,26 +66,23 @@ pub(super) fn read(file: Vec<u8>) -> Result<Table, DbmError> {
     if !PAGE_BYTES.contains(&page_bytes) || !page_bytes.is_power_of_two() {
         return Err(DbmError::Short);
     }
-    let whole = file.len();
-    let mut reader = Reader { table: Table::over(file), whole, page_bytes, copied: 0 };
-    for page in 1..whole / page_bytes {
-        reader.read_page(page * page_bytes)?;
+    let mut reader = Reader { file, page_bytes, copied: 0, table: Table::default() };
+    for page in file.chunks_exact(page_bytes).skip(1) {
+        reader.read_page(page)?;
     }
     Ok(reader.table)
 }
 
-struct Reader {
-    table: Table,
-    /// Length of the file; overflow texts are appended behind it.
-    whole: usize,
+struct Reader<'f> {
+    file: &'f [u8],
     page_bytes: usize,
-    /// Bytes appended so far.
+    /// Bytes put together of overflow pages so far.
     copied: usize,
+    table: Table,
 }
 
-impl Reader {
-    fn read_page(&mut self, start: usize) -> Result<(), DbmError> {
-        let page = self.page(start);
+impl<'f> Reader<'f> {
+    fn read_page(&mut self, page: &'f [u8]) -> Result<(), DbmError> {
         if ![HASH_UNSORTED, HASH].contains(&page[25]) {
             return Ok(());
         }
@@ -93,7 +90,6 @@ impl Reader {
         let mut end = self.page_bytes;
         let mut key = None;
         for number in 0..count {
-            let page = self.page(start);
             let Some(at) = u16_at(page, PAGE_HEAD_BYTES + 2 * number).map(usize::from) else {
                 break;
             };
@@ -101,29 +97,25 @@ impl Reader {
             if at >= end || at < PAGE_HEAD_BYTES {
                 break;
             }
-            let item = start + at..start + end;
+            let item = &page[at..end];
             end = at;
             if number % 2 == 0 {
                 key = self.text_of(item)?;
             } else if let (Some(key), Some(value)) = (key.take(), self.text_of(item)?) {
-                let in_table = self.table.add(key, value);
-                debug_assert!(in_table, "items are parts of their page");
+                self.table.add(&key, &value);
             }
         }
         Ok(())
     }
 
-    fn page(&self, start: usize) -> &[u8] {
-        &self.table.text()[start..start + self.page_bytes]
-    }
-
-    /// Where the text of an item stands; `None` for one that is neither text nor chain.
-    fn text_of(&mut self, item: Range<usize>) -> Result<Option<Range<usize>>, DbmError> {
-        let bytes = &self.table.text()[item.clone()];
-        match bytes.first() {
-            Some(&TEXT) => Ok(Some(item.start + 1..item.end)),
-            Some(&CHAIN) => match (u32_at(bytes, 4), u32_at(bytes, 8)) {
-                (Some(page), Some(len)) => self.chain(page as usize, len as usize),
+    /// The text of an item; `None` for one that is neither text nor chain.
+    fn text_of(&mut self, item: &'f [u8]) -> Result<Option<Cow<'f, [u8]>>, DbmError> {
+        match item {
+            [TEXT, text @ ..] => Ok(Some(Cow::Borrowed(text))),
+            [CHAIN, ..] => match (u32_at(item, 4), u32_at(item, 8)) {
+                (Some(page), Some(len)) => {
+                    Ok(self.chain(page as usize, len as usize)?.map(Cow::Owned))
+                }
                 _ => Ok(None),
             },
             _ => Ok(None),
@@ -131,26 +123,27 @@ impl Reader {
     }
 
     /// Collects `len` bytes from the overflow pages that start with page `number`.
-    fn chain(&mut self, mut number: usize, len: usize) -> Result<Option<Range<usize>>, DbmError> {
+    fn chain(&mut self, mut number: usize, len: usize) -> Result<Option<Vec<u8>>, DbmError> {
+        let whole = self.file.len();
         // Texts do not share pages, so all of them together are no longer than the file. What claims
         // to be longer goes in circles.
-        if self.copied.saturating_add(len) > self.whole {
+        if self.copied.saturating_add(len) > whole {
             return Err(DbmError::Circle);
         }
         let mut text = Vec::with_capacity(len);
-        for _ in 0..self.whole / self.page_bytes {
+        for _ in 0..whole / self.page_bytes {
             let Some(start) = number.checked_mul(self.page_bytes) else { return Ok(None) };
-            if number == 0 || start.saturating_add(self.page_bytes) > self.whole {
+            if number == 0 || start.saturating_add(self.page_bytes) > whole {
                 break;
             }
-            let page = self.page(start);
+            let page = &self.file[start..start + self.page_bytes];
             let here = usize::from(u16_at(page, 22).unwrap_or(0));
             let part = page.get(PAGE_HEAD_BYTES..PAGE_HEAD_BYTES + here);
             let (OVERFLOW, Some(part)) = (page[25], part) else { return Ok(None) };
             text.extend_from_slice(&part[..part.len().min(len - text.len())]);
             if text.len() == len {
                 self.copied += len;
-                return Ok(self.table.append(&text));
+                return Ok(Some(text));
             }
             number = u32_at(page, 16).unwrap_or(0) as usize;
         }
@@ -168,7 +161,7 @@ mod tests {
 
     #[test]
     fn texts_stand_on_the_page_or_on_a_chain_of_others() {
-        let table = read(file()).unwrap();
+        let table = read(&file()).unwrap();
         assert_eq!(table.get(b"key"), Some(&b"value"[..]));
         assert_eq!(table.get(b"long"), Some(&[b'x'; 600][..]));
         assert_eq!(table.len(), 2);
@@ -179,7 +172,7 @@ mod tests {
         let check = |at: usize, byte: u8, message: &str| {
             let mut file = file();
             file[at] = byte;
-            assert_eq!(read(file).unwrap_err().to_string(), message);
+            assert_eq!(read(&file).unwrap_err().to_string(), message);
         };
         check(12, 0, "not a Berkeley DB file");
         check(16, 6, "format version 6 of Berkeley DB is not read");
@@ -188,10 +181,10 @@ mod tests {
         check(21, 0, "cut short or damaged");
         let mut tree = file();
         tree[12..16].copy_from_slice(&OTHER_MAGICS[0].to_le_bytes());
-        assert_eq!(read(tree).unwrap_err().to_string(), DbmError::NotHash.to_string());
+        assert_eq!(read(&tree).unwrap_err().to_string(), DbmError::NotHash.to_string());
         let mut other = file();
         other[12..16].reverse();
-        assert_eq!(read(other).unwrap_err().to_string(), DbmError::OtherMachine.to_string());
+        assert_eq!(read(&other).unwrap_err().to_string(), DbmError::OtherMachine.to_string());
     }
 
     #[test]
@@ -200,7 +193,7 @@ mod tests {
         // The second overflow page is followed by the first, and has no bytes of its own.
         file[3 * PAGE + 16] = 2;
         file[3 * PAGE + 22] = 0;
-        let table = read(file).unwrap();
+        let table = read(&file).unwrap();
         assert_eq!(table.get(b"key"), Some(&b"value"[..]));
     }
 
@@ -241,12 +234,12 @@ mod tests {
                     *place = byte;
                 }
             }
-            let _ = read(file);
+            let _ = read(&file);
         }
 
         #[test]
         fn a_file_cut_short_is_read(len in 0_usize..4 * PAGE) {
-            let _ = read(file()[..len].to_vec());
+            let _ = read(&file()[..len]);
         }
     }
 }

@@ -76,13 +76,13 @@ impl DbmType {
     }
 
     /// Reads the texts of the files that [`DbmType::files`] names.
-    pub(super) fn read(self, first: Vec<u8>, second: Vec<u8>) -> Result<Table, DbmError> {
+    pub(super) fn read(self, first: &[u8], second: &[u8]) -> Result<Table, DbmError> {
         match self {
-            DbmType::Sdbm => Ok(sdbm::read(second, &first)),
+            DbmType::Sdbm => Ok(sdbm::read(second, first)),
             DbmType::Gdbm => gdbm::read(first),
             DbmType::Berkeley => berkeley::read(first),
-            DbmType::Single if gdbm::is_one(&first) => gdbm::read(first),
-            DbmType::Single if berkeley::is_one(&first) => berkeley::read(first),
+            DbmType::Single if gdbm::is_one(first) => gdbm::read(first),
+            DbmType::Single if berkeley::is_one(first) => berkeley::read(first),
             DbmType::Single => Err(DbmError::NotOne { kind: "Berkeley DB or GDBM" }),
         }
     }

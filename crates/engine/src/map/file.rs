@@ -130,9 +130,19 @@ impl FileMap {
             Err(error) => Err(ReadError::Io { path: path.to_owned(), error }),
         };
         let first = read(&self.path)?;
-        let Form::Dbm(kind) = self.form else { return Ok(text::read(first)) };
-        let second = self.second.as_deref().map(read).transpose()?.unwrap_or_default();
-        kind.read(first, second).map_err(|error| ReadError::Dbm { path: self.path.clone(), error })
+        let table = match self.form {
+            Form::Text | Form::Random => text::read(&first),
+            Form::Dbm(kind) => {
+                let second = self.second.as_deref().map(read).transpose()?.unwrap_or_default();
+                let damage = |error| ReadError::Dbm { path: self.path.clone(), error };
+                kind.read(&first, &second).map_err(damage)?
+            }
+        };
+        if table.is_whole() {
+            Ok(table)
+        } else {
+            Err(ReadError::TooLong { path: self.path.clone() })
+        }
     }
 }
 

@@ -30,25 +30,24 @@ pub(super) fn is_one(file: &[u8]) -> bool {
 }
 
 /// Reads all pairs.
-pub(super) fn read(file: Vec<u8>) -> Result<Table, DbmError> {
-    let magic = u32_at(&file, 0).ok_or(DbmError::Short)?;
+pub(super) fn read(file: &[u8]) -> Result<Table, DbmError> {
+    let magic = u32_at(file, 0).ok_or(DbmError::Short)?;
     if !MAGICS.contains(&magic) {
-        return Err(if is_one(&file) {
+        return Err(if is_one(file) {
             DbmError::OtherMachine
         } else {
             DbmError::NotOne { kind: "GDBM" }
         });
     }
-    let buckets = buckets(&file).ok_or(DbmError::Short)?;
-    let bucket_bytes = u32_at(&file, 24).ok_or(DbmError::Short)? as usize;
-    let mut table = Table::over(file);
+    let buckets = buckets(file).ok_or(DbmError::Short)?;
+    let bucket_bytes = u32_at(file, 24).ok_or(DbmError::Short)? as usize;
+    let mut table = Table::default();
     for bucket in buckets {
-        let end = bucket.saturating_add(bucket_bytes).min(table.text().len());
+        let end = bucket.saturating_add(bucket_bytes).min(file.len());
         let mut at = bucket.saturating_add(BUCKET_HEAD_BYTES);
         while at + ELEMENT_BYTES <= end {
-            if let Some((place, key, value)) = element(table.text(), at) {
-                // A range outside the file is not added: GDBM cannot read it either.
-                table.add(place..place + key, place + key..place + key + value);
+            if let Some((key, value)) = element(file, at) {
+                table.add(key, value);
             }
             at += ELEMENT_BYTES;
         }
@@ -69,15 +68,16 @@ fn buckets(file: &[u8]) -> Option<Vec<usize>> {
     Some(buckets)
 }
 
-/// Place of the pair, length of key and value.
-fn element(file: &[u8], at: usize) -> Option<(usize, usize, usize)> {
+/// Key and value of an entry; `None` for one that is not used, and for texts outside the file, which GDBM
+/// cannot read either.
+fn element(file: &[u8], at: usize) -> Option<(&[u8], &[u8])> {
     if u32_at(file, at)? == UNUSED {
         return None;
     }
     let place = usize::try_from(u64_at(file, at + 8)?).ok()?;
     let (key, value) = (u32_at(file, at + 16)? as usize, u32_at(file, at + 20)? as usize);
-    let end = place.checked_add(key)?.checked_add(value)?;
-    (end <= file.len()).then_some((place, key, value))
+    let (key, rest) = file.get(place..)?.split_at_checked(key)?;
+    Some((key, rest.get(..value)?))
 }
 
 #[cfg(test)]
@@ -88,13 +88,13 @@ mod tests {
 
     #[test]
     fn a_bucket_that_stands_twice_in_the_directory_is_read_once() {
-        let table = read(file()).unwrap();
+        let table = read(&file()).unwrap();
         assert_eq!((table.get(b"key"), table.len()), (Some(&b"value"[..]), 1));
     }
 
     #[test]
     fn files_of_other_machines_are_told() {
-        let error = |file: &[u8]| read(file.to_vec()).unwrap_err().to_string();
+        let error = |file: &[u8]| read(file).unwrap_err().to_string();
         let mut other = file();
         other[..4].copy_from_slice(&MAGICS_32[0].to_le_bytes());
         assert_eq!(error(&other), DbmError::OtherMachine.to_string());
@@ -133,13 +133,13 @@ mod tests {
                     *place = byte;
                 }
             }
-            let _ = read(file);
+            let _ = read(&file);
         }
 
         #[test]
         fn any_bytes_are_read(mut bytes: Vec<u8>) {
             bytes.splice(..bytes.len().min(4), MAGICS[0].to_le_bytes());
-            let _ = read(bytes);
+            let _ = read(&bytes);
         }
     }
 }
