@@ -6,6 +6,7 @@
 //! A lookup is a few hash probes and one walk down a trie, however many rules there are. The index may
 //! name a rule that does not match; it never leaves out one that does.
 
+mod contained;
 mod exact;
 mod postings;
 mod strings;
@@ -110,10 +111,12 @@ pub(crate) struct Candidates {
     merged: Vec<u8>,
 }
 
-/// Gives the value of a subject other than the input.
-pub(crate) trait Values {
-    /// Appends the value of `subject` to `out`.
-    fn value(&self, subject: Subject, out: &mut Vec<u8>);
+/// The values of the subjects other than the input.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Values<'v> {
+    pub(crate) host: &'v [u8],
+    pub(crate) uri: &'v [u8],
+    pub(crate) query: &'v [u8],
 }
 
 impl Filing {
@@ -165,10 +168,11 @@ impl Index {
             }
         }
         index.paths.settle(&mut index.postings);
+        index.texts.seal();
         for (strings, is_used) in
             index.subjects.iter_mut().flatten().zip(index.is_used.iter_mut().flatten())
         {
-            strings.seal(pool, &mut index.postings);
+            strings.seal(&mut index.postings);
             *is_used = !strings.is_empty();
         }
         index
@@ -204,7 +208,7 @@ impl Index {
         &self,
         pool: &Pool,
         input: &[u8],
-        values: &dyn Values,
+        values: Values<'_>,
         candidates: &mut Candidates,
     ) {
         let Candidates { cursor, folded, merged } = candidates;
@@ -221,12 +225,12 @@ impl Index {
                 continue;
             }
             let [plain, caseless] = &self.subjects[number];
-            let mut value = input;
-            if number != Subject::Input as usize {
-                merged.clear();
-                values.value(SUBJECTS[number], merged);
-                value = merged;
-            }
+            let value = match SUBJECTS[number] {
+                Subject::Input => input,
+                Subject::Host => values.host,
+                Subject::Uri => values.uri,
+                Subject::Query => values.query,
+            };
             if is_used[0] {
                 plain.find(pool, value, cursor);
             }
@@ -344,12 +348,6 @@ mod tests {
 
     use super::*;
 
-    struct NoValues;
-
-    impl Values for NoValues {
-        fn value(&self, _subject: Subject, _out: &mut Vec<u8>) {}
-    }
-
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(1000))]
 
@@ -397,7 +395,7 @@ mod tests {
                 .filter(|(_, rule)| covers(rule)).map(|(rule, _)| rule).collect();
             let index = Index::build(&pool, &filings, Lookup::Index);
             let mut candidates = Candidates::default();
-            index.start(&pool, subject.as_bytes(), &NoValues, &mut candidates);
+            index.start(&pool, subject.as_bytes(), Values::default(), &mut candidates);
             let mut found = Vec::new();
             let mut at = from;
             while let Some(rule) = index.next(&pool, at, &mut candidates) {

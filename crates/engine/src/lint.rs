@@ -9,7 +9,7 @@ use milepost_pcre::Matcher;
 use crate::decision::Place;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::eval::covers;
-use crate::index::{Candidates, Subject, Values};
+use crate::index::{Candidates, Values};
 use crate::pattern::Reach;
 use crate::pool::{Pool, Str};
 use crate::program::{
@@ -58,17 +58,13 @@ struct Work {
     candidates: Candidates,
 }
 
+/// Conditions are not looked at: no variable has a value.
+const NO_VALUES: Values<'_> = Values { host: b"", uri: b"", query: b"" };
+
 struct Lint<'p> {
     pool: &'p Pool,
     found: Vec<Diagnostic>,
     work: Work,
-}
-
-/// Conditions are not looked at: no variable has a value.
-struct NoValues;
-
-impl Values for NoValues {
-    fn value(&self, _subject: Subject, _out: &mut Vec<u8>) {}
 }
 
 impl Lint<'_> {
@@ -95,7 +91,7 @@ impl Lint<'_> {
     /// The first redirect that answers every path that is, begins with or contains `uri`.
     fn first_redirect(&mut self, list: &AliasList, uri: &[u8], reach: Reach) -> Option<u32> {
         let Work { matcher, candidates } = &mut self.work;
-        list.index.start(self.pool, uri, &NoValues, candidates);
+        list.index.start(self.pool, uri, NO_VALUES, candidates);
         let mut from = 0;
         while let Some(number) = list.index.next(self.pool, from, candidates) {
             let found = match &list.rules[number as usize].matcher {
@@ -137,7 +133,7 @@ impl Lint<'_> {
     /// rule before it that could change the string.
     fn first_end(&mut self, list: &RewriteList, input: &[u8], number: u32) -> Option<u32> {
         let Work { matcher, candidates } = &mut self.work;
-        list.index.start(self.pool, input, &NoValues, candidates);
+        list.index.start(self.pool, input, NO_VALUES, candidates);
         let mut from = 0;
         while let Some(at) = list.index.next(self.pool, from, candidates).filter(|&at| at < number)
         {

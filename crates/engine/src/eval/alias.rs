@@ -9,7 +9,7 @@ use milepost_pcre::Captures;
 
 use super::{Config, Context, End, Hop, Run, Translated};
 use crate::build::is_url;
-use crate::index::{Subject, Values};
+use crate::index::Values;
 use crate::pool::Pool;
 use crate::program::{AliasList, AliasMatcher, AliasRule, Part};
 use crate::status;
@@ -26,13 +26,6 @@ pub(super) struct Found<'p> {
     /// Bytes of the path that a URL-path covers.
     pub(super) covered: usize,
     pub(super) captures: Option<Captures>,
-}
-
-/// Rules of mod_alias look at the path alone.
-pub(super) struct PathOnly;
-
-impl Values for PathOnly {
-    fn value(&self, _subject: Subject, _out: &mut Vec<u8>) {}
 }
 
 impl<'r> Run<'r> {
@@ -99,7 +92,8 @@ impl<'r> Run<'r> {
         pool: &Pool,
         uri: &[u8],
     ) -> Option<Found<'l>> {
-        list.index.start(pool, uri, &PathOnly, &mut self.work.candidates);
+        // Rules of mod_alias look at the path alone.
+        list.index.start(pool, uri, Values::default(), &mut self.work.candidates);
         let mut from = 0;
         while let Some(number) = list.index.next(pool, from, &mut self.work.candidates) {
             from = number + 1;

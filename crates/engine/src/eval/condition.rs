@@ -58,13 +58,21 @@ impl Run<'_> {
     ) -> bool {
         let pool = backrefs.pool;
         let mut input = self.take_buffer();
-        match condition.subject {
-            Some(subject) => self.write_subject(hop, subject, &mut input),
-            None => {
-                let template = pool.get(condition.input);
-                self.expand(hop, template, backrefs, None, &mut input, None);
-            }
+        if let (Some(subject), Test::Text(comparison, text)) = (condition.subject, &condition.test)
+        {
+            // Hosts are compared more often than all else, and need not be copied for it.
+            let value = self.subject(hop, subject, &mut input);
+            let order = order(value, pool.get(*text), condition.no_case);
+            let holds = comparison.fits(order) != condition.negated;
+            self.put_buffer(input);
+            self.note(Some((condition.place, pool)), |run| Event::Condition {
+                input: run.subject(hop, subject, &mut Vec::new()).to_vec(),
+                holds,
+            });
+            return holds;
         }
+        let template = pool.get(condition.input);
+        self.expand(hop, template, backrefs, None, &mut input, None);
         let mut captured = None;
         let holds = match &condition.test {
             Test::Pattern(pattern) => {
@@ -72,13 +80,7 @@ impl Run<'_> {
                 captured.is_some()
             }
             Test::Text(comparison, text) => {
-                let text = pool.get(*text);
-                let order = if condition.no_case {
-                    input.to_ascii_lowercase().cmp(&text.to_ascii_lowercase())
-                } else {
-                    by_length_then_bytes(&input, text)
-                };
-                comparison.fits(order)
+                comparison.fits(order(&input, pool.get(*text), condition.no_case))
             }
             Test::Integer(comparison, text) => {
                 comparison.fits(number(&input).cmp(&number(pool.get(*text))))
@@ -122,9 +124,14 @@ impl Run<'_> {
     }
 }
 
-/// The longer text is the greater one; of the same length, byte by byte.
-fn by_length_then_bytes(left: &[u8], right: &[u8]) -> Ordering {
-    left.len().cmp(&right.len()).then_with(|| left.cmp(right))
+/// The longer text is the greater one; of the same length, byte by byte. Without regard to case there is no
+/// such difference.
+fn order(left: &[u8], right: &[u8], no_case: bool) -> Ordering {
+    if no_case {
+        left.to_ascii_lowercase().cmp(&right.to_ascii_lowercase())
+    } else {
+        left.len().cmp(&right.len()).then_with(|| left.cmp(right))
+    }
 }
 
 /// The number that a text begins with, as `atoi` reads it; 0 without one.

@@ -46,7 +46,7 @@ impl Origins {
     }
 
     fn note(&mut self, out: &[u8], start: usize) {
-        if out[start..].contains(&b'?') {
+        if memchr::memchr(b'?', &out[start..]).is_some() {
             self.spans.push((start, out.len()));
         }
     }
@@ -115,17 +115,10 @@ impl Run<'_> {
                     }
                     None => literal(rest, 2, out),
                 },
-                [b'$', b'{', ..] => match closing_brace(&rest[2..]) {
-                    Some(end) if depth < DEPTH_MAX => {
-                        let inner = &rest[2..2 + end];
-                        match find_outside_braces(inner, b':') {
-                            Some(colon) => {
-                                let call = (&inner[..colon], &inner[colon + 1..]);
-                                self.map_call(hop, call, backrefs, escape, out, depth + 1);
-                                end + 3
-                            }
-                            None => literal(rest, 2, out),
-                        }
+                [b'$', b'{', inner @ ..] => match MapCall::parse(inner) {
+                    Some(call) if depth < DEPTH_MAX => {
+                        self.map_call(hop, &call, backrefs, escape, out, depth + 1);
+                        b"${".len() + call.len
                     }
                     _ => literal(rest, 2, out),
                 },
@@ -147,23 +140,62 @@ impl Run<'_> {
     fn map_call(
         &mut self,
         hop: &Hop,
-        (name, argument): (&[u8], &[u8]),
+        call: &MapCall<'_>,
         backrefs: Backrefs<'_>,
         escape: Option<BackrefEscape>,
         out: &mut Vec<u8>,
         depth: usize,
     ) {
-        let (key, default) = match find_outside_braces(argument, b'|') {
-            Some(bar) => (&argument[..bar], &argument[bar + 1..]),
-            None => (argument, &b""[..]),
+        let found = match call.key {
+            // Most keys are a group, and are looked up where they stand.
+            [b'$', digit @ b'0'..=b'9'] if escape.is_none() => {
+                self.look_up(call.name, backrefs.get(*digit), out)
+            }
+            key => {
+                let mut expanded = self.take_buffer();
+                self.expand_nested(hop, key, backrefs, escape, &mut expanded, None, depth);
+                let found = self.look_up(call.name, &expanded, out);
+                self.put_buffer(expanded);
+                found
+            }
         };
-        let mut expanded = self.take_buffer();
-        self.expand_nested(hop, key, backrefs, escape, &mut expanded, None, depth);
-        let found = self.look_up(name, &expanded, out);
-        self.put_buffer(expanded);
         if !found {
-            self.expand_nested(hop, default, backrefs, escape, out, None, depth);
+            self.expand_nested(hop, call.default, backrefs, escape, out, None, depth);
         }
+    }
+}
+
+/// The parts of `${name:key|default}`.
+#[derive(Clone, Copy, Default)]
+struct MapCall<'t> {
+    name: &'t [u8],
+    key: &'t [u8],
+    default: &'t [u8],
+    /// Bytes behind `${`, with the brace that closes it.
+    len: usize,
+}
+
+impl<'t> MapCall<'t> {
+    /// Takes apart what stands behind `${`. `None` without a closing brace or without a name.
+    fn parse(text: &'t [u8]) -> Option<MapCall<'t>> {
+        let (mut colon, mut bar) = (None, None);
+        let (mut depth, mut at) = (0_u32, 0);
+        loop {
+            match *text.get(at)? {
+                b'\\' if at + 1 < text.len() => at += 1,
+                b'{' => depth += 1,
+                b'}' if depth > 0 => depth -= 1,
+                b'}' => break,
+                b':' if depth == 0 && colon.is_none() => colon = Some(at),
+                b'|' if depth == 0 && colon.is_some() && bar.is_none() => bar = Some(at),
+                _ => {}
+            }
+            at += 1;
+        }
+        let colon = colon?;
+        let key_end = bar.unwrap_or(at);
+        let default = bar.map_or(&b""[..], |bar| &text[bar + 1..at]);
+        Some(MapCall { name: &text[..colon], key: &text[colon + 1..key_end], default, len: at + 1 })
     }
 }
 
@@ -218,23 +250,6 @@ fn closing_brace(text: &[u8]) -> Option<usize> {
                     return Some(at);
                 }
             }
-            _ => {}
-        }
-        at += 1;
-    }
-    None
-}
-
-/// Where `wanted` first stands outside nested braces.
-fn find_outside_braces(text: &[u8], wanted: u8) -> Option<usize> {
-    let mut depth = 0;
-    let mut at = 0;
-    while let Some(&byte) = text.get(at) {
-        match byte {
-            b'\\' if text.get(at + 1).is_some() => at += 1,
-            byte if byte == wanted && depth == 0 => return Some(at),
-            b'{' => depth += 1,
-            b'}' => depth -= 1,
             _ => {}
         }
         at += 1;

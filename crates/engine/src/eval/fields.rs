@@ -9,7 +9,7 @@
 use super::Run;
 use super::table::Table;
 
-impl Run<'_> {
+impl<'r> Run<'r> {
     /// Appends the value of a request field; false if there is none. Several field lines are joined, but
     /// of those that a directive has added only the first is seen.
     pub(super) fn write_request_field(&self, name: &[u8], out: &mut Vec<u8>) -> bool {
@@ -22,12 +22,22 @@ impl Run<'_> {
         self.write_sent_field(name, out)
     }
 
-    /// Appends the value of the `Host` field, which is the one that rules look at most.
+    /// Appends the value of the `Host` field.
     pub(super) fn write_host(&self, out: &mut Vec<u8>) {
+        self.write_request_field(b"Host", out);
+    }
+
+    /// The value of the `Host` field, which is the one that rules look at most: where it stands, or as it was
+    /// written to `out`, which is empty.
+    pub(super) fn host_value<'v>(&self, out: &'v mut Vec<u8>) -> &'v [u8]
+    where
+        'r: 'v,
+    {
         match self.host_field {
-            Some(field) if self.work.request.is_empty() => out.extend_from_slice(field),
+            Some(field) if self.work.request.is_empty() => field,
             _ => {
-                self.write_request_field(b"Host", out);
+                self.write_host(out);
+                out
             }
         }
     }

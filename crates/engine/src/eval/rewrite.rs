@@ -12,7 +12,7 @@ pub(super) use self::substituted::absolute;
 use self::substituted::{has_blank_or_control, query_start};
 use super::expand::{Backrefs, Origins};
 use super::{Config, End, Hop, Run, Translated};
-use crate::index::{Subject, Values};
+use crate::index::Values;
 use crate::pool::Pool;
 use crate::program::{Effect, Flags, Part, RewriteDir, RewriteList, RewriteRule, Substitution};
 use crate::trace::Event;
@@ -216,9 +216,11 @@ impl<'r> Run<'r> {
             }
             if !started {
                 self.input(hop, place.directory, input);
-                let mut candidates = std::mem::take(&mut self.work.candidates);
-                list.index.start(pool, input, &RequestValues { run: self, hop }, &mut candidates);
-                self.work.candidates = candidates;
+                let mut host = self.take_buffer();
+                let values =
+                    Values { host: self.host_value(&mut host), uri: &hop.uri, query: &hop.args };
+                list.index.start(pool, input, values, &mut self.work.candidates);
+                self.put_buffer(host);
                 started = true;
             }
             let number = if forced {
@@ -231,6 +233,7 @@ impl<'r> Run<'r> {
                 continue;
             };
             at = base + number + 1;
+            list.fetch_condition(number);
             let rule = &list.rules[number as usize];
             let may_follow = rule.flags.has(Flags::FOLLOWS) || number == 0 && base > 0;
             if !std::mem::take(&mut forced)
@@ -467,16 +470,4 @@ fn is_reached(place: Place<'_>, mut at: u32, subrequest: bool) -> bool {
         }
     }
     true
-}
-
-/// The variables that rules are filed under.
-struct RequestValues<'a, 'r> {
-    run: &'a Run<'r>,
-    hop: &'a Hop,
-}
-
-impl Values for RequestValues<'_, '_> {
-    fn value(&self, subject: Subject, out: &mut Vec<u8>) {
-        self.run.write_subject(self.hop, subject, out);
-    }
 }

@@ -11,7 +11,7 @@ use crate::request::{Scheme, Version};
 /// What `%{SERVER_SOFTWARE}` says.
 const SOFTWARE: &[u8] = b"milepost";
 
-impl Run<'_> {
+impl<'r> Run<'r> {
     /// Appends the value of a variable; an unknown one is empty.
     pub(super) fn variable(&mut self, hop: &Hop, name: &[u8], out: &mut Vec<u8>) {
         if let Some(colon) = memchr::memchr(b':', name) {
@@ -23,8 +23,8 @@ impl Run<'_> {
         upper.make_ascii_uppercase();
         let request = self.request;
         match &*upper {
-            b"REQUEST_URI" => self.write_subject(hop, Subject::Uri, out),
-            b"QUERY_STRING" => self.write_subject(hop, Subject::Query, out),
+            b"REQUEST_URI" => out.extend_from_slice(&hop.uri),
+            b"QUERY_STRING" => out.extend_from_slice(&hop.args),
             b"REQUEST_FILENAME" | b"SCRIPT_FILENAME" => out.extend_from_slice(&hop.filename),
             b"PATH_INFO" => out.extend_from_slice(&hop.path_info),
             b"REQUEST_METHOD" => out.extend_from_slice(self.method(hop)),
@@ -48,7 +48,7 @@ impl Run<'_> {
                 out.extend_from_slice(if v6 { b"on" } else { b"off" });
             }
             b"IS_SUBREQ" => out.extend_from_slice(if hop.subrequest { b"true" } else { b"false" }),
-            b"HTTP_HOST" => self.write_subject(hop, Subject::Host, out),
+            b"HTTP_HOST" => self.write_host(out),
             b"HTTP_USER_AGENT" => self.look_at_field("User-Agent", out),
             b"HTTP_REFERER" => self.look_at_field("Referer", out),
             b"HTTP_COOKIE" => self.look_at_field("Cookie", out),
@@ -124,15 +124,24 @@ impl Run<'_> {
         }
     }
 
-    /// Appends the value of a variable that rules can be filed under. Every response depends on its host,
-    /// so no `Vary` says so.
-    pub(super) fn write_subject(&self, hop: &Hop, subject: Subject, out: &mut Vec<u8>) {
+    /// The value of a variable that rules can be filed under, where it stands or as it was written to `out`,
+    /// which is empty. Every response depends on its host, so no `Vary` says so.
+    #[inline]
+    pub(super) fn subject<'v>(
+        &self,
+        hop: &'v Hop,
+        subject: Subject,
+        out: &'v mut Vec<u8>,
+    ) -> &'v [u8]
+    where
+        'r: 'v,
+    {
         match subject {
-            Subject::Host => self.write_host(out),
-            Subject::Uri => out.extend_from_slice(&hop.uri),
-            Subject::Query => out.extend_from_slice(&hop.args),
+            Subject::Host => self.host_value(out),
+            Subject::Uri => &hop.uri,
+            Subject::Query => &hop.args,
             // The string of the rule, which is no variable.
-            Subject::Input => {}
+            Subject::Input => b"",
         }
     }
 

@@ -1,9 +1,8 @@
 //! Literals that a string can equal, begin with or contain, and the rules filed under each.
 
-use aho_corasick::AhoCorasick;
-
+use super::contained::Contained;
 use super::exact::Exact;
-use super::postings::{Cursor, List, Postings};
+use super::postings::{Cursor, Postings};
 use super::trie::Trie;
 use crate::pattern::Reach;
 use crate::pool::{Pool, Str};
@@ -17,14 +16,8 @@ pub(super) struct Strings {
     cuts: Exact,
     /// The other prefixes.
     prefixes: Trie,
-    contained: Vec<Key>,
-    searcher: Option<AhoCorasick>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Key {
-    text: Str,
-    rules: List,
+    /// Made for the first of them: nearly all lists of rules have none.
+    contained: Option<Box<Contained>>,
 }
 
 impl Strings {
@@ -32,7 +25,7 @@ impl Strings {
         self.exact.is_empty()
             && self.cuts.is_empty()
             && self.prefixes.is_empty()
-            && self.contained.is_empty()
+            && self.contained.is_none()
     }
 
     /// Makes room for literals that a string equals, and for prefixes that end in a slash.
@@ -60,22 +53,23 @@ impl Strings {
             Reach::Prefix if Strings::is_cut(pool, text, reach) => {
                 self.cuts.add(pool.get(text), rule, postings);
             }
-            Reach::Prefix => postings.push_front(self.prefixes.list(pool, text), rule),
-            Reach::Contains => {
-                let mut key = Key { text, rules: List::default() };
-                postings.push_front(&mut key.rules, rule);
-                self.contained.push(key);
+            Reach::Contains if text.len() > 0 => {
+                let contained = self.contained.get_or_insert_default();
+                contained.add(pool.get(text), rule, postings);
+            }
+            // Every string contains nothing, and begins with it.
+            Reach::Prefix | Reach::Contains => {
+                postings.push_front(self.prefixes.list(pool, text), rule);
             }
         }
     }
 
     /// Makes the literals searchable. Nothing may be added after.
-    pub(super) fn seal(&mut self, pool: &Pool, postings: &mut Postings) {
+    pub(super) fn seal(&mut self, postings: &mut Postings) {
         self.exact.settle(postings);
         self.cuts.settle(postings);
-        if !self.contained.is_empty() {
-            let literals = self.contained.iter().map(|key| pool.get(key.text));
-            self.searcher = AhoCorasick::new(literals).ok();
+        if let Some(contained) = &mut self.contained {
+            contained.seal();
         }
     }
 
@@ -94,14 +88,8 @@ impl Strings {
             }
         }
         self.prefixes.find(pool, subject, cursor);
-        match &self.searcher {
-            Some(searcher) => {
-                for found in searcher.find_overlapping_iter(subject) {
-                    cursor.add(self.contained[found.pattern().as_usize()].rules);
-                }
-            }
-            // More literals than an automaton can hold: all are candidates.
-            None => self.contained.iter().for_each(|key| cursor.add(key.rules)),
+        if let Some(contained) = &self.contained {
+            contained.find(subject, cursor);
         }
     }
 }

@@ -18,6 +18,26 @@ pub(crate) struct RewriteList {
     /// The conditions of all rules; each rule has a range of them.
     pub(crate) conditions: Vec<Condition>,
     pub(crate) index: Index,
+    spread: Option<Spread>,
+}
+
+/// How conditions are spread over rules, if evenly: where those of a rule stand, without a look at it.
+#[derive(Debug, Clone, Copy)]
+struct Spread {
+    /// The first rule with conditions.
+    rule: u32,
+    /// Conditions for each rule from there on.
+    each: u32,
+}
+
+impl Spread {
+    /// Looks at the first rule and at the last that have conditions.
+    fn of(rules: &[RewriteRule]) -> Option<Spread> {
+        let has_some = |rule: &RewriteRule| rule.conditions.1 > 0;
+        let (first, last) = (rules.iter().position(has_some)?, rules.iter().rposition(has_some)?);
+        let each = rules[last].conditions.0.checked_div((last - first) as u32)?;
+        Some(Spread { rule: first as u32, each })
+    }
 }
 
 /// One `RewriteRule`: a cache line, so that a rule among a million costs one miss.
@@ -235,13 +255,22 @@ impl RewriteList {
         lookup: Lookup,
     ) -> RewriteList {
         let index = Index::build(pool, filings, lookup);
-        RewriteList { rules, conditions, index }
+        let spread = Spread::of(&rules).filter(|_| rules.len() >= FETCHED_RULES_MIN);
+        RewriteList { rules, conditions, index, spread }
     }
 
     /// The conditions of one of its rules.
     pub(crate) fn conditions_of(&self, rule: &RewriteRule) -> &[Condition] {
         let (first, count) = (rule.conditions.0 as usize, rule.conditions.1 as usize);
         &self.conditions[first..first + count]
+    }
+
+    /// Touches the first condition of a rule, so that it is waited for together with the rule.
+    pub(crate) fn fetch_condition(&self, number: u32) {
+        if let Some(Spread { rule, each }) = self.spread {
+            let at = number.wrapping_sub(rule).wrapping_mul(each) as usize;
+            black_box(self.conditions.get(at).map(|condition| condition.or));
+        }
     }
 
     /// Touches what a rule needs if it matches. Among a million rules none of it is in the processor's
