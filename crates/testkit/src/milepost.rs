@@ -142,7 +142,7 @@ fn decide(
         remote: REMOTE,
     };
     let decision = site.decide(&request, world, scratch);
-    let mut answered = (answer(&decision, ask, case, plot), asked(&decision, site, plot));
+    let mut answered = (answer(&decision, ask, case, (site, plot)), asked(&decision, site, plot));
     // The document of a backend's error may come from a backend too.
     for _ in 0..BACKENDS_MAX {
         let (_, Some((method, target))) = answered else { break };
@@ -153,7 +153,7 @@ fn decide(
         let suspended = scratch.suspend();
         scratch.resume(suspended);
         let decision = site.decide_answered(&request, world, scratch, &from_backend);
-        answered = (answer(&decision, ask, case, plot), asked(&decision, site, plot));
+        answered = (answer(&decision, ask, case, (site, plot)), asked(&decision, site, plot));
     }
     let (answer, _) = answered;
     let may_be_undefined = answer.status / 100 == 3 && has_fallback(case);
@@ -219,7 +219,7 @@ fn ends_in_fallback(steps: &[Step], case: &Case, plot: &Plot) -> bool {
     step.depth > depth && named()
 }
 
-fn answer(decision: &Decision<'_>, ask: &Ask, case: &Case, plot: &Plot) -> Answer {
+fn answer(decision: &Decision<'_>, ask: &Ask, case: &Case, (site, plot): (&Site, &Plot)) -> Answer {
     let fields = decision.fields.iter().map(|(name, value)| {
         // Blanks around a field value do not survive a socket (RFC 9110 section 5.5).
         (String::from_utf8_lossy(name).into_owned(), plot.blank(value.trim_ascii()))
@@ -235,7 +235,7 @@ fn answer(decision: &Decision<'_>, ask: &Ask, case: &Case, plot: &Plot) -> Answe
         Outcome::Status(status) | Outcome::Text { status, .. } => Answer { status, ..answer },
         // The servers behind the ones of the cases are never there, and nobody knows the address of a name.
         Outcome::Proxy(proxied) => {
-            let status = if has_address(&proxied) { 503 } else { 500 };
+            let status = if has_address(&proxied, site) { 503 } else { 500 };
             Answer { status, ..answer }
         }
         Outcome::Passed(status) => Answer { status, ..answer },
@@ -250,12 +250,18 @@ fn answer(decision: &Decision<'_>, ask: &Ask, case: &Case, plot: &Plot) -> Answe
     }
 }
 
-/// Whether the server that a request is passed to has an address without a look-up.
-fn has_address(proxied: &Proxied<'_>) -> bool {
-    if matches!(proxied.to, ProxyTo::Balancer(_)) || proxied.url.starts_with(b"unix:") {
+/// Whether the server that a request is passed to has an address without a look-up: of a balancer, the first.
+fn has_address(proxied: &Proxied<'_>, site: &Site) -> bool {
+    let url = match proxied.to {
+        ProxyTo::Balancer(number) => match site.balancers()[number].members.first() {
+            Some(member) => site.backends()[member.backend].url.clone(),
+            None => return true,
+        },
+        _ => String::from_utf8_lossy(proxied.url).into_owned(),
+    };
+    if url.starts_with("unix:") {
         return true;
     }
-    let url = String::from_utf8_lossy(proxied.url);
     let (_, rest) = url.split_once("://").unwrap_or_default();
     let authority = rest.split('/').next().unwrap_or_default();
     let (_, host) = authority.rsplit_once('@').unwrap_or(("", authority));

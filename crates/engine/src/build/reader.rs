@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use milepost_syntax::{Fault, Kind, Node, Tree, Words};
+use milepost_syntax::{Fault, Kind, Node, Text, Tree, Words};
 
 use super::form::{CONDITIONS, Condition};
 use super::known::Known;
@@ -357,10 +357,19 @@ fn is_read_at_once(name: &[u8]) -> bool {
         .any(|read| name.eq_ignore_ascii_case(read.as_bytes()))
 }
 
-/// The text of some nodes, one to a line, as it was before variables were replaced.
+/// The text of some nodes, one to a line, as it was before variables were replaced. Empty lines stay, as they
+/// count in the numbers of lines that httpd gives, and comments go.
 fn text_of(walk: &Walk<'_>, range: std::ops::Range<usize>) -> Vec<u8> {
+    let source_of = |text: Text, at: usize| walk.tree.source_offset(text.at() + at);
     let mut text = Vec::new();
+    let mut before = range.start.checked_sub(1).and_then(|at| walk.nodes.get(at));
     for node in walk.nodes.get(range).unwrap_or_default() {
+        if let Some(before) = before.replace(node) {
+            let last = if before.args.is_empty() { before.name } else { before.args };
+            let gap = source_of(last, last.len().saturating_sub(1))..source_of(node.name, 0);
+            let empty = empty_lines(walk.tree.source().get(gap).unwrap_or_default());
+            text.extend(std::iter::repeat_n(b'\n', empty));
+        }
         let (open, close): (&[u8], &[u8]) = match node.kind {
             Kind::Directive => (b"", b""),
             Kind::Open { .. } => (b"<", b">"),
@@ -377,6 +386,20 @@ fn text_of(walk: &Walk<'_>, range: std::ops::Range<usize>) -> Vec<u8> {
         text.push(b'\n');
     }
     text
+}
+
+/// How many empty lines there are between the line that the text begins in and the one that it ends in.
+fn empty_lines(text: &[u8]) -> usize {
+    let end = memchr::memrchr(b'\n', text).unwrap_or(0);
+    let mut is_joined = true;
+    let lines = text[..end].split(|&byte| byte == b'\n').enumerate();
+    let empty = lines.filter(|(number, line)| {
+        let line = line.trim_ascii();
+        let is_empty = *number > 0 && !is_joined && line.is_empty();
+        is_joined = line.ends_with(b"\\");
+        is_empty
+    });
+    empty.count()
 }
 
 /// What the operating system says, without its error number.

@@ -19,9 +19,21 @@ pub fn without_line(case: &Case, message: &str) -> Option<Case> {
     let first = at - lines[..at].iter().rev().take_while(|line| joins(line)).count();
     let joined = lines[first..].iter().take_while(|line| joins(line)).count();
     let last = (first + joined).min(lines.len() - 1);
+    let (first, last) = macro_around(&lines, at).unwrap_or((first, last));
     lines[first..=last].fill("");
     *text = lines.join("\n");
     Some(case)
+}
+
+/// The first and the last line of the macro that a line belongs to: half of one is worse than none.
+fn macro_around(lines: &[&str], at: usize) -> Option<(usize, usize)> {
+    let begins = |line: &&str, start: &str| {
+        let word = line.trim_start().get(..start.len());
+        word.is_some_and(|word| word.eq_ignore_ascii_case(start))
+    };
+    let first = lines[..=at].iter().rposition(|line| begins(line, "<Macro "))?;
+    let last = first + lines[first..].iter().position(|line| begins(line, "</Macro>"))?;
+    (last >= at).then_some((first, last))
 }
 
 #[cfg(test)]
@@ -36,6 +48,11 @@ mod tests {
         check("a\n\n", "line 2: no", None);
         check("a\n", "line 9: no", None);
         check("a\n", "no", None);
+        let text = "a\n<Macro x>\nb\n</Macro>\nc\n";
+        for line in 2..=4 {
+            check(text, &format!("line {line}: no"), Some("a\n\n\n\nc\n"));
+        }
+        check(text, "line 5: no", Some("a\n<Macro x>\nb\n</Macro>\n\n"));
     }
 
     #[track_caller]
