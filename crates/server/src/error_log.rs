@@ -10,6 +10,7 @@
 //! Source: httpd 2.4.71 `server/log.c`, `ap_open_logs`, `log_error_core`.
 
 mod line;
+mod seldom;
 mod syslog;
 
 use std::fs::File;
@@ -21,6 +22,7 @@ use milepost_engine::{Diagnostic, ErrorFormat, ErrorLogSettings, LogSettings, Lo
 use rustix::process::{Uid, geteuid};
 
 pub(crate) use line::{About, Message, Severity, Subject, write_line};
+pub(crate) use seldom::Seldom;
 pub(crate) use syslog::Syslog;
 
 use crate::log::start_reader;

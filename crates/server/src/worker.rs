@@ -24,6 +24,7 @@ use crate::clock::{Clock, TICK};
 use crate::connection::lane::Lane;
 use crate::deadline::Deadlines;
 use crate::endpoint::{Accepted, Acceptor, Endpoint, Listener};
+use crate::error_log::Seldom;
 use crate::limits::{ACCEPT_PAUSE, AllLimits, CROWDED_PAUSE, Limits};
 use crate::metrics::Counters;
 use crate::reply::Reply;
@@ -365,6 +366,10 @@ async fn apply<R: Respond + 'static>(
     Ok(())
 }
 
+/// When it was said that nobody else is let in.
+static CROWDED: Seldom = Seldom::new();
+static NOT_ACCEPTED: Seldom = Seldom::new();
+
 /// Accepts connections until the listener is to be closed and nobody waits to be accepted.
 async fn accept<R: Respond + 'static>(
     acceptor: Acceptor,
@@ -373,6 +378,9 @@ async fn accept<R: Respond + 'static>(
 ) {
     loop {
         while lane.worker().is_crowded() && !*stop.borrow() {
+            CROWDED.report_error(|| {
+                "as many connections are open as MaxRequestWorkers allows: new ones wait".to_owned()
+            });
             // The queue keeps what waits. Another worker may be the one that has room to make.
             sleep(CROWDED_PAUSE).await;
         }
@@ -389,7 +397,10 @@ async fn accept<R: Respond + 'static>(
             Some(Ok(accepted)) => enter(accepted, &lane),
             Some(Err(error)) if is_about_one_connection(&error) => {}
             // No descriptor or no memory is left. The queue keeps what waits, for now.
-            Some(Err(_)) => sleep(ACCEPT_PAUSE).await,
+            Some(Err(error)) => {
+                NOT_ACCEPTED.report_error(|| format!("cannot accept connections: {error}"));
+                sleep(ACCEPT_PAUSE).await;
+            }
         }
     }
     // The runtime may not have heard of those that came last; the system has.

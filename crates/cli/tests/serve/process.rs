@@ -32,6 +32,23 @@ fn a_second_signal_ends_the_server_at_once() {
 }
 
 #[test]
+fn a_server_that_lets_nobody_else_in_says_so() {
+    let directory = directory();
+    let address = free_address();
+    let text = format!("Listen {address}\nMaxRequestWorkers 1\nAsyncRequestWorkerFactor 1\n");
+    write(&directory, "httpd.conf", &text);
+    let server = Server::start(&["-d", path(&directory), "-f", "httpd.conf", "--workers", "1"]);
+    let connect = || {
+        let mut stream = TcpStream::connect(address).expect("a connection");
+        stream.write_all(b"GET / HTTP/1.1\r\n").expect("sent");
+        stream
+    };
+    let _waiting = [connect(), connect(), connect()];
+    let said = server.next_line();
+    assert!(said.ends_with("as MaxRequestWorkers allows: new ones wait"), "{said}");
+}
+
+#[test]
 fn the_pid_file_holds_the_process_while_it_serves() {
     let directory = directory();
     let address = free_address();
