@@ -343,7 +343,9 @@ impl Run<'_> {
         if is_wrong || redirect && has_control(location) {
             self.work.always.clear();
             hop.fields.clear();
-            return Answer::Status(500);
+            // An error that cannot be sent with its fields is that error without them (`ap_die_r`).
+            let failed = if self.has_first { self.work.first.status } else { hop.status };
+            return Answer::Status(if failed >= 400 { failed } else { 500 });
         }
         answer
     }
