@@ -34,7 +34,9 @@ pub(crate) use access::{
     RequireTest, Requirement, TlsAccess,
 };
 pub(crate) use alias::{AliasList, AliasMatcher, AliasRule};
-pub(crate) use directory::{DirConfig, Naming, Options, Override, RewriteDir, Spelling};
+pub(crate) use directory::{
+    AllowedMethods, DirConfig, Naming, Options, Override, RewriteDir, Spelling,
+};
 pub(crate) use edit::{Action, Edit, EditCondition, EditList, Edits, Piece, Replacement, Value};
 pub(crate) use environment::{Attribute, EnvChange, EnvRule, EnvRules, EnvTest, FixedEnv};
 pub(crate) use error_document::{Document, DocumentKind, ErrorDocument};

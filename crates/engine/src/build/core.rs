@@ -15,7 +15,7 @@ use super::report::{Finding, show};
 use super::{Builder, Context, Directive};
 use crate::number::leading_number;
 use crate::outside::FileKind;
-use crate::program::{Options, Override, Scope, ServerName, Trace};
+use crate::program::{AllowedMethods, Options, Override, Scope, ServerName, Trace};
 use crate::settings::Listen;
 
 impl Builder<'_> {
@@ -268,7 +268,10 @@ impl Builder<'_> {
             b"HEAD" => (*b"GET").into(),
             method => method.into(),
         });
-        context.dir.config.methods = Some((!is_reset).then(|| methods.collect()));
+        context.dir.config.methods = Some(match is_reset {
+            true => AllowedMethods::All,
+            false => AllowedMethods::These(methods.collect()),
+        });
         true
     }
 

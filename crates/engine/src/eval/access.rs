@@ -41,11 +41,8 @@ impl Run<'_> {
         }
         let access = &config.get().access;
         let method = self.method(hop);
-        if let Some(Some(allowed)) = &config.get().methods {
-            let method = if method == b"HEAD" { b"GET" } else { method };
-            if !allowed.iter().any(|allowed| **allowed == *method) {
-                return Err(End::Status(405));
-            }
+        if config.get().methods.as_ref().is_some_and(|methods| !methods.allow(method)) {
+            return Err(End::Status(405));
         }
         let hosts = access.hosts.as_deref();
         let secure = self.tls_passes(hop, &access.tls);

@@ -72,8 +72,8 @@ pub(crate) struct DirConfig {
     pub(crate) proxy: ProxyDir,
     /// mod_speling: a section that says any of it says all of it.
     pub(crate) spelling: Option<Spelling>,
-    /// `AllowMethods`; `Some(None)` for `reset`.
-    pub(crate) methods: Option<Option<Arc<[Box<[u8]>]>>>,
+    /// `AllowMethods`
+    pub(crate) methods: Option<AllowedMethods>,
     /// Handlers and extensions.
     pub(crate) mime: Option<Arc<Mime>>,
     /// Lists of directories.
@@ -128,6 +128,25 @@ pub(crate) struct Spelling {
 impl Default for Spelling {
     fn default() -> Self {
         Spelling { is_on: false, case_only: false, other_suffix: true }
+    }
+}
+
+/// `AllowMethods`: what is let through. A `HEAD` is a `GET`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum AllowedMethods {
+    /// `reset`
+    All,
+    These(Arc<[Box<[u8]>]>),
+}
+
+impl AllowedMethods {
+    /// Whether a method is among them.
+    pub(crate) fn allow(&self, method: &[u8]) -> bool {
+        let method = if method == b"HEAD" { b"GET" } else { method };
+        match self {
+            AllowedMethods::All => true,
+            AllowedMethods::These(names) => names.iter().any(|name| **name == *method),
+        }
     }
 }
 
