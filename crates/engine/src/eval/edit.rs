@@ -113,6 +113,7 @@ impl Run<'_> {
         if target == Target::Request {
             self.move_request_field(name, table);
         }
+        let to = (target, &mut *table);
         match &edit.action {
             Action::Unset if target == Target::Always => table.remove(name),
             Action::Unset => table.take_out(name),
@@ -120,43 +121,45 @@ impl Run<'_> {
             Action::Replace { pattern, by, all } => {
                 return self.replace(hop, table, name, (pattern, pool), by, *all);
             }
-            Action::Set(value) => {
-                self.with_value(hop, value, pool, |_, value| table.set(name, value))
-            }
+            Action::Set(value) => self.with_value(hop, value, pool, to, |_, table, value| {
+                table.set(name, value);
+            }),
             Action::SetIfEmpty(value) => {
-                if table.get(name).is_none() {
-                    self.with_value(hop, value, pool, |_, value| table.set(name, value));
-                }
+                self.with_value(hop, value, pool, to, |_, table, value| {
+                    if table.get(name).is_none() {
+                        table.set(name, value);
+                    }
+                })
             }
-            Action::Add(value) => {
-                self.with_value(hop, value, pool, |_, value| table.add(name, value))
-            }
-            Action::Append(value) => {
-                self.with_value(hop, value, pool, |_, value| table.merge(name, value));
-            }
-            Action::Merge(value) => self.with_value(hop, value, pool, |_, value| {
+            Action::Add(value) => self.with_value(hop, value, pool, to, |_, table, value| {
+                table.add(name, value);
+            }),
+            Action::Append(value) => self.with_value(hop, value, pool, to, |_, table, value| {
+                table.merge(name, value);
+            }),
+            Action::Merge(value) => self.with_value(hop, value, pool, to, |_, table, value| {
                 if !table.get(name).is_some_and(|old| has_element(old, value)) {
                     table.merge(name, value);
                 }
             }),
             Action::Note(value) => {
-                let field = table.get(name);
-                self.with_value(hop, value, pool, |hop, note| match field {
+                self.with_value(hop, value, pool, to, |hop, table, note| match table.get(name) {
                     Some(field) => hop.notes.set(note, field),
                     None => hop.notes.remove(note),
-                });
+                })
             }
         }
         Ok(())
     }
 
-    /// Makes the text of a value and hands it on.
+    /// Makes the text of a value and hands it on. An expression sees the fields as they are.
     fn with_value(
         &mut self,
         hop: &mut Hop,
         value: &Value,
         pool: &Pool,
-        take: impl FnOnce(&mut Hop, &[u8]),
+        (target, table): (Target, &mut Table),
+        take: impl FnOnce(&mut Hop, &mut Table, &[u8]),
     ) {
         let mut text = self.take_buffer();
         match value {
@@ -165,12 +168,14 @@ impl Run<'_> {
             }
             // A text that cannot be made is empty.
             Value::Expression(template) => {
+                std::mem::swap(self.table(hop, target), table);
                 if self.write_template(template, hop, &mut text).is_err() {
                     text.clear();
                 }
+                std::mem::swap(self.table(hop, target), table);
             }
         }
-        take(hop, &text);
+        take(hop, table, &text);
         self.put_buffer(text);
     }
 

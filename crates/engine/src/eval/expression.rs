@@ -70,6 +70,10 @@ impl Context for InRequest<'_, '_> {
         let InRequest { run, hop } = self;
         match name {
             "API_VERSION" => out.extend_from_slice(b"20120211"),
+            // It is known when the answer is made, to what changes the fields of that.
+            "CONTENT_TYPE" => {
+                out.extend_from_slice(hop.fields.get(b"Content-Type").unwrap_or_default());
+            }
             "DOCUMENT_URI" => match hop.env.get(b"DOCUMENT_URI") {
                 Some(uri) => out.extend_from_slice(uri),
                 None => out.extend_from_slice(&hop.uri),

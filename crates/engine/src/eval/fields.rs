@@ -45,7 +45,7 @@ impl<'r> Run<'r> {
     /// Appends the value of a field as it was sent.
     fn write_sent_field(&self, name: &[u8], out: &mut Vec<u8>) -> bool {
         if let Some(authority) = self.authority.filter(|_| name.eq_ignore_ascii_case(b"host")) {
-            out.extend_from_slice(authority);
+            out.extend(authority.iter().map(u8::to_ascii_lowercase));
             return true;
         }
         let value = std::str::from_utf8(name).ok().and_then(|name| self.request.fields.value(name));
