@@ -13,7 +13,7 @@ use std::time::Duration;
 use milepost_engine::{Listen, LoadOptions, Settings, Site};
 use milepost_server::{FileSystem, Reloader, Running, Server, SiteResponder};
 
-const RELOADS: u64 = 300;
+const RELOADS: u64 = 1_000;
 const CLIENTS: usize = 6;
 const WORKERS: NonZeroUsize = NonZeroUsize::new(2).unwrap();
 
