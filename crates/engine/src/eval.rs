@@ -64,7 +64,7 @@ use crate::log::{LogExpression, SectionLevels};
 use crate::outside::{FileKind, Outside};
 use crate::pool::Pool;
 use crate::program::{DirConfig, Naming, Program, Server};
-use crate::request::Request;
+use crate::request::{NoFields, Request};
 use crate::response::AddedFields;
 use crate::site::Site;
 use crate::trace::{Directive, Event, Step};
@@ -149,8 +149,12 @@ struct Hop {
     config: Option<Arc<DirConfig>>,
     /// The configuration of the request that this one comes from, if it comes from one.
     checked: Option<Option<Arc<DirConfig>>>,
+    /// Its type is known, and so the name of its handler.
+    is_typed: bool,
     /// The handler has seen it.
     is_handled: bool,
+    /// The answer is a page that says a status.
+    says_status: bool,
     /// The status so far: 200, or the error whose document this request is for.
     status: u16,
     subrequest: bool,
@@ -193,7 +197,9 @@ impl Hop {
         self.fields.clear();
         self.config = None;
         self.checked = None;
+        self.is_typed = false;
         self.is_handled = false;
+        self.says_status = false;
         self.status = 200;
         self.subrequest = false;
         self.repeats = false;
@@ -223,7 +229,9 @@ impl Hop {
         self.fields.copy_from(&other.fields);
         self.config.clone_from(&other.config);
         self.checked.clone_from(&other.checked);
+        self.is_typed = other.is_typed;
         self.is_handled = other.is_handled;
+        self.says_status = other.says_status;
         self.status = other.status;
         self.subrequest = other.subrequest;
         self.as_get = other.as_get;
@@ -315,17 +323,22 @@ pub(crate) fn decide<'s>(
     work.seen.start();
     work.seen.stop();
     let parsed = target::parse(program, request, line_bytes_max(program, request), host);
+    let mut unread = None;
     let (path, is_bare, args, host_port, authority) = match parsed {
         Ok(target::Target::Path { path, is_bare, args, port, authority }) => {
             (path, is_bare, args, port, authority)
         }
         Ok(target::Target::Asterisk) => (&b"*"[..], false, None, None, None),
-        // Nothing of a request that cannot be read is known, its host least of all.
+        // The host of a request that is refused is not known, nor its fields if that is for its first line.
         Err(_) => {
             host.clear();
-            (&b""[..], false, None, None, None)
+            let (path, args, is_line) = target::refused(request);
+            hop.uri.extend_from_slice(path);
+            unread = is_line.then_some(Request { fields: &NoFields, ..*request });
+            (&b""[..], false, args, None, None)
         }
     };
+    let request = unread.as_ref().unwrap_or(request);
     let host_field = host.sent();
     let host = &host.name[..];
     let number = identity::select(program, request.local, host, path);

@@ -47,7 +47,7 @@ pub enum BadPath {
 /// Appends `path` to `out` without dot segments, with percent-encoded unreserved bytes decoded.
 ///
 /// # Errors
-/// [`BadPath::Malformed`]; `out` then holds part of the path.
+/// [`BadPath::Malformed`]; `out` then holds the path all the same, as httpd goes on with what it refuses.
 pub fn normalize(
     path: &[u8],
     slashes: Slashes,
@@ -64,7 +64,8 @@ pub fn normalize(
     let start = out.len();
     out.push(b'/');
     let mut rest = &path[1..];
-    while let Some((byte, after)) = decode_unreserved(rest)? {
+    let mut is_whole = true;
+    while let Some((byte, after)) = decode_unreserved(rest, &mut is_whole) {
         if out.last() == Some(&b'/') {
             if byte == b'/' && slashes == Slashes::Merge {
                 rest = after;
@@ -81,8 +82,8 @@ pub fn normalize(
                         while out.last() != Some(&b'/') {
                             out.pop();
                         }
-                    } else if above == AboveRoot::Refuse {
-                        return Err(BadPath::Malformed);
+                    } else {
+                        is_whole &= above == AboveRoot::Ignore;
                     }
                     rest = next;
                     continue;
@@ -92,13 +93,13 @@ pub fn normalize(
         out.push(byte);
         rest = after;
     }
-    Ok(())
+    if is_whole { Ok(()) } else { Err(BadPath::Malformed) }
 }
 
 /// Appends `path` to `out`, percent-decoded.
 ///
 /// # Errors
-/// [`BadPath`]: a malformed escape anywhere in the path comes before a forbidden one.
+/// [`BadPath`]: a malformed escape anywhere in the path comes before a forbidden one, which is decoded too.
 pub fn unescape(path: &[u8], encoded: EncodedSlashes, out: &mut Vec<u8>) -> Result<(), BadPath> {
     let mut forbidden = false;
     let mut rest = path;
@@ -106,10 +107,11 @@ pub fn unescape(path: &[u8], encoded: EncodedSlashes, out: &mut Vec<u8>) -> Resu
         let byte = hex_pair(&rest[at + 1..]).ok_or(BadPath::Malformed)?;
         out.extend_from_slice(&rest[..at]);
         match byte {
-            0 => forbidden = true,
-            b'/' if encoded == EncodedSlashes::Refuse => forbidden = true,
             b'/' if encoded == EncodedSlashes::Keep => out.extend_from_slice(&rest[at..at + 3]),
-            byte => out.push(byte),
+            byte => {
+                forbidden |= byte == 0 || byte == b'/' && encoded == EncodedSlashes::Refuse;
+                out.push(byte);
+            }
         }
         rest = &rest[at + 3..];
     }
@@ -156,15 +158,17 @@ pub fn is_plain(path: &[u8]) -> bool {
     !path.iter().zip(rest).fold(false, |found, pair| found | special(pair))
 }
 
-/// Splits the next byte off, decoded if it is an escaped unreserved one. `None` at the end.
-fn decode_unreserved(rest: &[u8]) -> Result<Option<(u8, &[u8])>, BadPath> {
-    let Some((&byte, after)) = rest.split_first() else { return Ok(None) };
+/// Splits the next byte off, decoded if it is an escaped unreserved one. `None` at the end. `is_whole` goes
+/// where a `%` escapes nothing.
+fn decode_unreserved<'p>(rest: &'p [u8], is_whole: &mut bool) -> Option<(u8, &'p [u8])> {
+    let (&byte, after) = rest.split_first()?;
     if byte != b'%' {
-        return Ok(Some((byte, after)));
+        return Some((byte, after));
     }
-    let decoded = hex_pair(after).ok_or(BadPath::Malformed)?;
-    let unreserved = decoded.is_ascii_alphanumeric() || b"-._~".contains(&decoded);
-    Ok(Some(if unreserved { (decoded, &after[2..]) } else { (byte, after) }))
+    let decoded = hex_pair(after);
+    *is_whole &= decoded.is_some();
+    let unreserved = decoded.filter(|byte| byte.is_ascii_alphanumeric() || b"-._~".contains(byte));
+    Some(unreserved.map_or((byte, after), |decoded| (decoded, &after[2..])))
 }
 
 /// What follows if a segment ends here, its slash eaten.

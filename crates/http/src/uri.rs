@@ -23,6 +23,8 @@ pub struct Uri<'a> {
     pub query: Option<&'a [u8]>,
     /// After `#`.
     pub fragment: Option<&'a [u8]>,
+    /// The authority is malformed, and what follows it left out.
+    pub is_cut: bool,
 }
 
 impl<'a> Uri<'a> {
@@ -41,7 +43,8 @@ impl<'a> Uri<'a> {
             Some(after) if uri.scheme.is_some() => {
                 let end =
                     after.iter().position(|byte| b"/?#".contains(byte)).unwrap_or(after.len());
-                if uri.parse_authority(&after[..end]) {
+                uri.is_cut = !uri.parse_authority(&after[..end]);
+                if !uri.is_cut {
                     uri.parse_path(&after[end..]);
                 }
             }

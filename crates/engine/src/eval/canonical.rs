@@ -33,8 +33,17 @@ impl Run<'_> {
             return Ok(());
         }
         let mut normal = self.take_buffer();
-        let mut result = path::normalize(path, slashes, AboveRoot::Refuse, &mut normal)
-            .and_then(|()| path::unescape(&normal, encoded, &mut hop.uri));
+        let mut result = path::normalize(path, slashes, AboveRoot::Refuse, &mut normal);
+        match result {
+            Ok(()) => result = path::unescape(&normal, encoded, &mut hop.uri),
+            Err(_) => hop.uri.extend_from_slice(&normal),
+        }
+        // What is refused is seen up to the first zero.
+        if result.is_err()
+            && let Some(zero) = memchr::memchr(0, &hop.uri)
+        {
+            hop.uri.truncate(zero);
+        }
         if result.is_ok() && encoded == EncodedSlashes::Decode && normal.contains(&b'%') {
             normal.clear();
             // Decoded slashes can make new dot segments. A `%` is plain by now, and stays.

@@ -240,6 +240,8 @@ impl Run<'_> {
 
     /// Makes the fields of the response, and looks whether they can be sent.
     pub(super) fn finish(&mut self, hop: &mut Hop, answer: Answer) -> Answer {
+        hop.says_status =
+            matches!(answer, Answer::Redirect(_) | Answer::Status(_) | Answer::Text(_));
         if matches!(answer, Answer::Redirect(_)) && self.is_without_fields(hop) {
             return self.check_fields(hop, answer);
         }

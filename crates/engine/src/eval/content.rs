@@ -22,6 +22,9 @@ const WITH_CHARSET: [&[u8]; 2] = [b"text/plain", b"text/html"];
 /// The type of the pages that the server makes itself.
 const PAGE_TYPE: &[u8] = b"text/html";
 
+/// The type of those that say a status, unless a variable takes the charset from them.
+const STATUS_PAGE_TYPE: &[u8] = b"text/html; charset=iso-8859-1";
+
 impl Run<'_> {
     /// Sets the type of the file, before directives change fields.
     pub(super) fn describe_type(&mut self, hop: &mut Hop, mime: Option<&Mime>) {
@@ -51,6 +54,17 @@ impl Run<'_> {
             hop.fields.set(b"Content-Type", &media_type);
         }
         self.put_buffer(media_type);
+    }
+
+    /// The type of the answer, as expressions see it; empty before there is one.
+    pub(super) fn content_type<'h>(&self, hop: &'h Hop) -> &'h [u8] {
+        let plain = || hop.env.get(b"suppress-error-charset").is_some();
+        match hop.fields.get(b"Content-Type") {
+            Some(said) => said,
+            None if !hop.says_status => b"",
+            None if plain() => PAGE_TYPE,
+            None => STATUS_PAGE_TYPE,
+        }
     }
 
     /// Sets encodings and languages of the file: no directive changes those that its name says, but

@@ -71,9 +71,8 @@ impl Context for InRequest<'_, '_> {
         match name {
             "API_VERSION" => out.extend_from_slice(b"20120211"),
             // It is known when the answer is made, to what changes the fields of that.
-            "CONTENT_TYPE" => {
-                out.extend_from_slice(hop.fields.get(b"Content-Type").unwrap_or_default());
-            }
+            "CONTENT_TYPE" => out.extend_from_slice(run.content_type(hop)),
+            "HANDLER" => out.extend_from_slice(run.handler_name(hop)),
             "DOCUMENT_URI" => match hop.env.get(b"DOCUMENT_URI") {
                 Some(uri) => out.extend_from_slice(uri),
                 None => out.extend_from_slice(&hop.uri),

@@ -9,6 +9,8 @@
 //! `default_handler`; `modules/http/mod_mime.c`, `find_ct`; `modules/mappers/mod_actions.c`,
 //! `action_handler`; `modules/generators/mod_autoindex.c`, `handle_autoindex`.
 
+use std::net::Ipv6Addr;
+
 use milepost_http::method;
 use milepost_http::path;
 
@@ -36,6 +38,9 @@ const SPEAKERS: &[(&[u8], &[&str])] = &[
     (b"ftp", &["mod_proxy_ftp.c"]),
     (b"fd", &["mod_proxy_fdpass.c"]),
 ];
+
+/// The type of a directory, which is the name of its handler too.
+const DIRECTORY_TYPE: &[u8] = b"httpd/unix-directory";
 
 impl Run<'_> {
     /// Answers a request that has come through all phases.
@@ -104,11 +109,34 @@ impl Run<'_> {
         }
     }
 
+    /// The name of the handler, as expressions see it: while a file is sent that has none, its type.
+    ///
+    /// Source: httpd 2.4.71 `server/config.c`, `ap_invoke_handler`.
+    pub(super) fn handler_name<'h>(&'h self, hop: &'h Hop) -> &'h [u8] {
+        if hop.proxied {
+            return b"proxy-server";
+        }
+        if !hop.is_typed {
+            return b"";
+        }
+        let config = hop.config.as_deref().unwrap_or(&self.server.base);
+        let named = config.mime.as_deref().and_then(|mime| handler(mime, hop));
+        let unnamed = || match hop.fields.get(b"Content-Type") {
+            _ if !hop.is_handled => b"",
+            _ if hop.kind == Some(FileKind::Directory) => DIRECTORY_TYPE,
+            Some(said) if !hop.says_status => {
+                said.split(|byte| b"; ".contains(byte)).next().unwrap_or_default()
+            }
+            _ => b"",
+        };
+        named.unwrap_or_else(unnamed)
+    }
+
     /// A request for another server, if its protocol is spoken here; an error of httpd's if no module speaks it.
     fn proxied_end(&self, hop: &Hop) -> End {
         let url = hop.filename.strip_prefix(b"proxy:").unwrap_or(&hop.filename);
         match scheme(url) {
-            scheme if !self.is_spoken(scheme) => End::Status(500),
+            scheme if !self.is_spoken(scheme) || is_without_address(url) => End::Status(500),
             b"http" | b"https" | b"ws" | b"wss" | b"balancer" => End::Proxy,
             _ => End::Status(503),
         }
@@ -206,6 +234,16 @@ fn scheme(url: &[u8]) -> &[u8] {
         _ => url,
     };
     &url[..memchr::memchr(b':', url).unwrap_or(url.len())]
+}
+
+/// Whether the host of a URL, as it is sent, is a name with a `:`, which no server has.
+fn is_without_address(url: &[u8]) -> bool {
+    let inner = || {
+        let (_, rest) = url.split_at(memchr::memmem::find(url, b"://[")? + b"://[".len());
+        rest.get(..memchr::memchr(b']', rest)?)
+    };
+    let is_address = |host| str::from_utf8(host).is_ok_and(|host| host.parse::<Ipv6Addr>().is_ok());
+    !url.starts_with(b"unix:") && inner().is_some_and(|host| !is_address(host))
 }
 
 #[cfg(test)]

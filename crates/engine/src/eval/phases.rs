@@ -31,6 +31,7 @@ impl Run<'_> {
     }
 
     fn run_phases(&mut self, hop: &mut Hop) -> Result<bool, End> {
+        (hop.is_typed, hop.is_handled) = (false, false);
         self.note(None, |_| Event::Path {
             path: hop.uri.clone(),
             query: hop.has_args.then(|| hop.args.clone()),
@@ -89,6 +90,7 @@ impl Run<'_> {
         } else {
             config
         };
+        hop.is_typed = true;
         match self.fixups(hop, &config) {
             Some(end) => Err(end),
             None => Ok(config.get().path_info == Some(true)),

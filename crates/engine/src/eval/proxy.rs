@@ -10,12 +10,15 @@
 //! `proxy_util.c`, `ap_proxy_location_reverse_map`, `ap_proxy_cookie_reverse_map`, `ap_proxy_canonenc_ex`;
 //! `mod_proxy_http.c`, `proxy_http_canon`.
 
+use std::net::Ipv6Addr;
+
 use milepost_http::path::EncodedSlashes;
 use milepost_pcre::Captures;
 
 use super::alias::{covers, substitute};
 use super::conclude::Answer;
 use super::edit::{Stage, Target};
+use super::identity::write_text;
 use super::{Config, End, Hop, Run, Scratch, Table, Translated, Work};
 use crate::build::{after_scheme, balancer_name, begins, is_url};
 use crate::decision::Place;
@@ -363,13 +366,15 @@ impl<'r> Run<'r> {
         url.extend_from_slice(MARK);
         let keeps = config.get().encoded_slashes == Some(EncodedSlashes::Keep);
         let result = write_canonical(hop, keeps, &mut url);
-        std::mem::swap(&mut hop.filename, &mut url);
+        if result.is_ok() {
+            std::mem::swap(&mut hop.filename, &mut url);
+        }
         self.put_buffer(url);
         let (place, text) = self.rule.clone().unzip();
         let text = text.flatten();
         let pool = text.as_deref().unwrap_or(&self.program.pool);
         self.note(place.map(|place| (place, pool)), |_| Event::Proxied {
-            url: hop.filename[MARK.len()..].to_vec(),
+            url: hop.filename.strip_prefix(MARK).unwrap_or(&hop.filename).to_vec(),
         });
         result
     }
@@ -513,23 +518,19 @@ fn write_canonical(hop: &Hop, keeps_slashes: bool, out: &mut Vec<u8>) -> Result<
     // Names and passwords are not for the request line.
     let authority = memchr::memrchr(b'@', authority).map_or(authority, |at| &authority[at + 1..]);
     let is_https = matches!(url[..colon].to_ascii_lowercase().as_slice(), b"https" | b"wss");
-    let bracket = memchr::memrchr(b']', authority).unwrap_or(0);
-    let (host, port) = match memchr::memrchr(b':', &authority[bracket..]) {
-        Some(at) => (&authority[..bracket + at], Some(&authority[bracket + at + 1..])),
-        None => (authority, None),
-    };
+    let (host, port) = split_port(authority).ok_or(400_u16)?;
     let is_host = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._:[]~%!$&'()*+,;=".contains(byte);
     if host.is_empty() || !host.iter().all(is_host) {
         return Err(400);
     }
     out.extend_from_slice(b"://");
+    // A host with a `:` counts as an address.
+    let is_bare = host[0] != b'[' && host.contains(&b':');
+    out.extend_from_slice(if is_bare { b"[" } else { b"" });
     out.extend(host.iter().map(u8::to_ascii_lowercase));
-    if let Some(port) = port {
-        let number = std::str::from_utf8(port).ok().and_then(|port| port.parse::<u16>().ok());
-        let number = number.filter(|number| *number > 0).ok_or(400_u16)?;
-        if number != if is_https { 443 } else { 80 } {
-            out.extend_from_slice(format!(":{number}").as_bytes());
-        }
+    out.extend_from_slice(if is_bare { b"]" } else { b"" });
+    if let Some(port) = port.filter(|port| *port != if is_https { 443 } else { 80 }) {
+        write_text(out, format_args!(":{port}"));
     }
     let path = path.strip_prefix(b"/").unwrap_or(path);
     out.push(b'/');
@@ -550,6 +551,31 @@ fn write_canonical(hop: &Hop, keeps_slashes: bool, out: &mut Vec<u8>) -> Result<
         out.extend_from_slice(&hop.args);
     }
     Ok(())
+}
+
+/// Splits the digits behind the last `:` off an authority. A `:` with anything else behind it is part of the host.
+///
+/// Source: apr 1.7 `network_io/unix/sockaddr.c`, `apr_parse_addr_port`.
+fn split_port(authority: &[u8]) -> Option<(&[u8], Option<u16>)> {
+    let digits = authority.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+    let (before, digits) = authority.split_at(authority.len() - digits);
+    let (host, port) = match before.strip_suffix(b":").filter(|_| !digits.is_empty()) {
+        Some(host) => {
+            let port = std::str::from_utf8(digits).ok()?.parse().ok();
+            (host, Some(port.filter(|port| *port > 0)?))
+        }
+        None if before.is_empty() => return None,
+        None => (authority, None),
+    };
+    let is_right = match host {
+        [] => false,
+        [b'[', inner @ ..] => {
+            let inner = std::str::from_utf8(inner.strip_suffix(b"]")?).ok()?;
+            inner.parse::<Ipv6Addr>().is_ok()
+        }
+        _ => true,
+    };
+    is_right.then_some((host, port))
 }
 
 /// Appends a decoded path, escaped as mod_proxy does.

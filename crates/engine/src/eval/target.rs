@@ -134,6 +134,28 @@ pub(super) fn parse<'a>(
     Ok(Target::Path { path, is_bare, args: uri.query, port, authority })
 }
 
+/// What is understood of a target that is refused: path and query string, and whether the line itself is refused,
+/// so that no field of the request is read.
+pub(super) fn refused<'a>(request: &Request<'a>) -> (&'a [u8], Option<&'a [u8]>, bool) {
+    let target = request.target;
+    let end = target.iter().position(|byte| *byte <= b' ' || *byte == 0x7f);
+    let is_cut = end.is_some() || target.contains(&b'#');
+    let target = &target[..end.unwrap_or(target.len())];
+    if target.first() == Some(&b'/') {
+        let slashes = target.iter().take_while(|&&byte| byte == b'/').count();
+        let (path, args) = split_query(&target[slashes - 1..]);
+        return (path, args, is_cut);
+    }
+    let uri = Uri::parse(target);
+    if uri.is_cut {
+        return (target, None, true);
+    }
+    let path = uri.path.unwrap_or(b"/");
+    let is_path = path.first() == Some(&b'/') || request.method == b"OPTIONS" && path == b"*";
+    let is_wrong = !is_path || uri.user.is_some() || uri.password.is_some();
+    (path, uri.query, is_cut || is_wrong)
+}
+
 fn is_web(scheme: &[u8]) -> bool {
     scheme.eq_ignore_ascii_case(b"http") || scheme.eq_ignore_ascii_case(b"https")
 }
