@@ -59,7 +59,7 @@ impl Run<'_> {
             self.levels = config.get().levels;
             self.set_env_of_sections(hop, &config);
             self.check_access(hop, &config)?;
-            self.canonical_proxy_url(hop, &config).map_err(End::Status)?;
+            self.canonical_proxy_url(hop, config.get()).map_err(End::Status)?;
             return match self.fixups(hop, &config) {
                 Some(end) => Err(end),
                 None => Ok(false),

@@ -25,7 +25,7 @@ use crate::decision::Place;
 use crate::outside::Outside;
 use crate::pattern::Pattern;
 use crate::pool::Pool;
-use crate::program::{AliasMatcher, Mapping, PassStyle, Program, SectionPassMatcher};
+use crate::program::{AliasMatcher, DirConfig, Mapping, PassStyle, Program, SectionPassMatcher};
 use crate::proxy::{ChangedFields, Proxied, ProxyTo};
 use crate::request::Request;
 use crate::site::Site;
@@ -336,10 +336,20 @@ impl<'r> Run<'r> {
         Translated::Done
     }
 
-    /// `[P]` of a directory: the string is a URL that is not looked at any more.
-    pub(super) fn rewrite_directory_to_proxy(&mut self, hop: &mut Hop) -> Option<End> {
+    /// `[P]` of a directory: the string is a URL that is not looked at any more, unless it must be escaped.
+    pub(super) fn rewrite_directory_to_proxy(
+        &mut self,
+        hop: &mut Hop,
+        config: &DirConfig,
+        no_escape: bool,
+    ) -> Option<End> {
         if !self.program.proxies {
             return Some(End::Status(403));
+        }
+        hop.proxied = true;
+        if !no_escape {
+            hop.raw_url = false;
+            return self.canonical_proxy_url(hop, config).err().map(End::Status);
         }
         if hop.has_args {
             hop.filename.push(b'?');
@@ -360,11 +370,11 @@ impl<'r> Run<'r> {
     pub(super) fn canonical_proxy_url(
         &mut self,
         hop: &mut Hop,
-        config: &Config<'_>,
+        config: &DirConfig,
     ) -> Result<(), u16> {
         let mut url = self.take_buffer();
         url.extend_from_slice(MARK);
-        let keeps = config.get().encoded_slashes == Some(EncodedSlashes::Keep);
+        let keeps = config.encoded_slashes == Some(EncodedSlashes::Keep);
         let result = write_canonical(hop, keeps, &mut url);
         if result.is_ok() {
             std::mem::swap(&mut hop.filename, &mut url);

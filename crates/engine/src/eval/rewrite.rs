@@ -127,7 +127,7 @@ impl<'r> Run<'r> {
         {
             return None;
         }
-        if !hop.proxied && !config.options.follows_links() {
+        if !config.options.follows_links() {
             return Some(End::Status(403));
         }
         let mut original = self.take_buffer();
@@ -146,7 +146,9 @@ impl<'r> Run<'r> {
                 Some(end_by_rule(hop, passed, status))
             }
             Passed::Changed { .. } if marks.pass_through => self.internal_path(hop, dir, &original),
-            Passed::Changed { .. } if marks.proxy => self.rewrite_directory_to_proxy(hop),
+            Passed::Changed { no_escape } if marks.proxy => {
+                self.rewrite_directory_to_proxy(hop, config, no_escape)
+            }
             Passed::Changed { no_escape } => match absolute(&hop.filename) {
                 Some((skip, _)) => {
                     self.rebase_redirect(hop, dir, skip);

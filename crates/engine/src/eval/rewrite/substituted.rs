@@ -41,13 +41,6 @@ impl Run<'_> {
         split_query(hop, flags);
         if flags.has(Flags::PROXY) {
             marks.proxy = true;
-            // In a directory nothing escapes the URL later.
-            if place.directory.is_some() && !flags.has(Flags::NO_ESCAPE) {
-                let mut escaped = self.take_buffer();
-                path::escape(&hop.filename, &mut escaped);
-                std::mem::swap(&mut escaped, &mut hop.filename);
-                self.put_buffer(escaped);
-            }
             self.qualify(hop);
             return;
         }
