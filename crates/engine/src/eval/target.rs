@@ -3,7 +3,7 @@
 //! Source: httpd 2.4.71 `server/protocol.c` `ap_parse_uri`, `server/vhost.c` `fix_hostname`,
 //! `fix_hostname_non_v6`; RFC 9112 section 3.2.
 
-use milepost_http::uri::Uri;
+use milepost_http::uri::{Uri, default_port};
 
 use super::identity::select;
 use crate::program::Program;
@@ -87,19 +87,24 @@ pub(super) fn parse<'a>(
     if hosts > 1 || hosts == 0 && request.version >= Version::Http11 {
         return Err(400);
     }
+    let uri = (!is_bare && target.first() != Some(&b'/')).then(|| Uri::parse(target));
     let authority = if is_bare { None } else { own_authority(program, request) };
+    // That of the target counts where the `Host` field names none, even if its host does not count.
+    let named_port = uri.as_ref().and_then(port_of);
     let port = match (authority, &field) {
-        // Port 0 is let through in a target, and means nothing.
         (Some(authority), _) if !authority.is_empty() => {
-            host.read(authority)?.filter(|&port| port > 0)
+            let port = uri.as_ref().and_then(|uri| uri.port);
+            let name_end = port.map_or(authority.len(), |port| authority.len() - port.len() - 1);
+            host.read(&authority[..name_end])?;
+            named_port
         }
         (None, Some(field)) => match host.read(field)? {
             Some(0) => return Err(400),
-            port => port,
+            port => port.or(named_port),
         },
         (Some(_) | None, _) => {
             host.clear();
-            None
+            named_port
         }
     };
     host.is_sent = hosts == 1 && authority.is_none();
@@ -122,7 +127,10 @@ pub(super) fn parse<'a>(
         let args = target.get(scan.path_end + 1..);
         return Ok(Target::Path { path, is_bare, args, port, authority: None });
     }
-    let uri = Uri::parse(target);
+    let uri = uri.unwrap_or_default();
+    if uri.is_cut {
+        return Err(400);
+    }
     let path = uri.path.unwrap_or(b"/");
     if path.first() != Some(&b'/') || uri.user.is_some() || uri.password.is_some() {
         return Err(400);
@@ -154,6 +162,16 @@ pub(super) fn refused<'a>(request: &Request<'a>) -> (&'a [u8], Option<&'a [u8]>,
     let is_path = path.first() == Some(&b'/') || request.method == b"OPTIONS" && path == b"*";
     let is_wrong = !is_path || uri.user.is_some() || uri.password.is_some();
     (path, uri.query, is_cut || is_wrong)
+}
+
+/// The port that a target names, as 16 bits hold it: without digits that of its scheme.
+fn port_of(uri: &Uri<'_>) -> Option<u16> {
+    let port = uri.port?;
+    if port.is_empty() {
+        return uri.scheme.and_then(default_port);
+    }
+    let digit = |byte: &u8| u16::from(byte.wrapping_sub(b'0'));
+    Some(port.iter().fold(0, |port: u16, byte| port.wrapping_mul(10).wrapping_add(digit(byte))))
 }
 
 fn is_web(scheme: &[u8]) -> bool {
