@@ -5,6 +5,8 @@
 //! Source: httpd 2.4.71 `modules/mappers/mod_rewrite.c`, `lookup_variable`, `apply_rewrite_cond`;
 //! `server/request.c`, `ap_sub_req_lookup_uri`, `ap_sub_req_lookup_file`.
 
+use super::directory::write_beside;
+use super::target::split_query;
 use super::{End, Hop, Run};
 use crate::outside::FileKind;
 use crate::trace::Event;
@@ -53,9 +55,13 @@ impl Run<'_> {
         self.subrequests += 1;
         let end = match ahead {
             Ahead::Url => {
-                let (path, args) = super::target::split_query(target);
+                let mut url = self.take_buffer();
+                write_beside(&hop.uri, target, &mut url);
+                let (path, args) = split_query(&url);
                 sub.set_args(args);
-                match self.set_path(&mut sub, path) {
+                let set = self.set_path(&mut sub, path);
+                self.put_buffer(url);
+                match set {
                     Ok(()) => {
                         sub.repeats = sub.uri == hop.uri;
                         self.prepare(&mut sub).err()

@@ -1,7 +1,7 @@
 //! mod_dir: the slash after a directory, its index, and what answers for a file that is not there.
 //!
 //! Source: httpd 2.4.71 `modules/mappers/mod_dir.c`, `fixup_dir`, `fixup_dflt`; `modules/http/http_request.c`,
-//! `ap_internal_fast_redirect`.
+//! `ap_internal_fast_redirect`; `server/request.c`, `ap_sub_req_method_uri`.
 
 use milepost_http::path;
 
@@ -104,11 +104,7 @@ impl Run<'_> {
         }
         let mut sub = self.new_subrequest(hop);
         let mut target = self.take_buffer();
-        if name.first() != Some(&b'/') {
-            let end = memchr::memrchr(b'/', &hop.uri).map_or(0, |slash| slash + 1);
-            path::escape(&hop.uri[..end], &mut target);
-        }
-        target.extend_from_slice(name);
+        write_beside(&hop.uri, name, &mut target);
         if hop.has_args {
             target.push(b'?');
             target.extend_from_slice(&hop.args);
@@ -186,6 +182,15 @@ impl Run<'_> {
         hop.as_get = sub.as_get;
         hop.rewriting_ended = sub.rewriting_ended;
     }
+}
+
+/// Writes the target of a subrequest: `name`, or where that is no absolute path, what it is beside `uri`.
+pub(super) fn write_beside(uri: &[u8], name: &[u8], out: &mut Vec<u8>) {
+    if name.first() != Some(&b'/') {
+        let end = memchr::memrchr(b'/', uri).map_or(0, |slash| slash + 1);
+        path::escape(&uri[..end], out);
+    }
+    out.extend_from_slice(name);
 }
 
 fn is_redirect(status: u16) -> bool {
