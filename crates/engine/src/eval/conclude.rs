@@ -345,9 +345,12 @@ impl Run<'_> {
         if is_wrong || redirect && has_control(location) {
             self.work.always.clear();
             hop.fields.clear();
-            // An error that cannot be sent with its fields is that error without them (`ap_die_r`).
-            let failed = if self.has_first { self.work.first.status } else { hop.status };
-            return Answer::Status(if failed >= 400 { failed } else { 500 });
+            // A document for an error that cannot be sent with its fields leaves that error (`ap_die_r`).
+            let is_document =
+                self.has_first && !matches!(answer, Answer::Status(_) | Answer::Text(_));
+            let failed =
+                Some(self.work.first.status).filter(|failed| is_document && *failed >= 400);
+            return Answer::Status(failed.unwrap_or(500));
         }
         answer
     }
