@@ -22,6 +22,9 @@ use crate::program::Mime;
 const ANSWER_ALL: &[(&[u8], &str)] =
     &[(b"server-status", "mod_status.c"), (b"server-info", "mod_info.c")];
 
+/// What httpd calls the handler of a directory, which `SetHandler` may name too.
+const DIRECTORY: &[u8] = b"httpd/unix-directory";
+
 /// Who speaks the protocol of a backend: scheme, and the modules of which one is enough.
 const SPEAKERS: &[(&[u8], &[&str])] = &[
     (b"http", &["mod_proxy_http.c"]),
@@ -84,7 +87,7 @@ impl Run<'_> {
         match self.method(hop) {
             b"GET" | b"HEAD"
                 if hop.kind == Some(FileKind::Directory)
-                    && handler.is_none()
+                    && handler.is_none_or(|handler| handler == DIRECTORY)
                     && self.program.names.modules.has("mod_autoindex.c") =>
             {
                 if config.options.listing != Some(true) {
