@@ -168,6 +168,8 @@ struct Hop {
     proxied: bool,
     /// The URL is to be sent as it is.
     raw_url: bool,
+    /// The target of a subrequest, or of an internal redirect, where a `ProxyPass` may want it as it is.
+    target: Vec<u8>,
     /// Per-directory rewriting sent the request to its own file once; it must not do so again.
     context: Option<Context>,
     /// The document root, if it is not the server's.
@@ -206,6 +208,7 @@ impl Hop {
         self.as_get = false;
         self.rewriting_ended = false;
         self.forget_proxy();
+        self.target.clear();
         self.context = None;
         self.document_root = None;
         self.walked = None;
@@ -238,6 +241,7 @@ impl Hop {
         self.rewriting_ended = other.rewriting_ended;
         self.proxied = other.proxied;
         self.raw_url = other.raw_url;
+        self.target.clone_from(&other.target);
         self.context.clone_from(&other.context);
         self.document_root.clone_from(&other.document_root);
         self.walked.clone_from(&other.walked);

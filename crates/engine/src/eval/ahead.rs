@@ -57,6 +57,7 @@ impl Run<'_> {
             Ahead::Url => {
                 let mut url = self.take_buffer();
                 write_beside(&hop.uri, target, &mut url);
+                self.keep_target(&mut sub, &url);
                 let (path, args) = split_query(&url);
                 sub.set_args(args);
                 let set = self.set_path(&mut sub, path);

@@ -117,6 +117,7 @@ impl Run<'_> {
         }
         hop.set_args(args);
         hop.forget_proxy();
+        self.keep_target(hop, &target);
         hop.filename.clear();
         hop.path_info.clear();
         hop.kind = None;

@@ -110,6 +110,7 @@ impl Run<'_> {
             target.extend_from_slice(&hop.args);
         }
         self.note(None, |_| Event::Subrequest { target: target.clone() });
+        self.keep_target(&mut sub, &target);
         let (path, args) = target::split_query(&target);
         sub.set_args(args);
         self.subrequests += 1;

@@ -286,10 +286,11 @@ impl<'r> Run<'r> {
         url.extend_from_slice(MARK);
         let start = url.len();
         let mut whole = true;
+        let is_raw;
         match (pass.path, pass.captures) {
             (None, Some(captures)) => {
                 let raw = raw.zip(pass.raw_captures.as_ref());
-                hop.raw_url = raw.is_some();
+                is_raw = raw.is_some();
                 let (subject, captures) = raw.unwrap_or((&hop.uri, captures));
                 whole = substitute(&target, subject, captures, &mut url);
                 if url[start..] == target[..] {
@@ -300,9 +301,10 @@ impl<'r> Run<'r> {
                 let raw = raw.filter(|raw| covers(path.unwrap_or_default(), raw) == pass.covered);
                 url.extend_from_slice(&target);
                 url.extend_from_slice(&raw.unwrap_or(&hop.uri)[pass.covered..]);
-                hop.raw_url = raw.is_some();
+                is_raw = raw.is_some();
             }
         }
+        hop.raw_url = is_raw;
         self.put_buffer(target);
         std::mem::swap(&mut hop.filename, &mut url);
         self.put_buffer(url);
@@ -313,12 +315,23 @@ impl<'r> Run<'r> {
         Translated::Done
     }
 
-    /// The target of the request as it was sent, where `style` asks for it, if it is a path and still that
-    /// of this request.
-    fn raw_target(&self, hop: &Hop, style: PassStyle) -> Option<&'r [u8]> {
-        let target = self.request.target;
+    /// The target as it was sent, or as the subrequest or the internal redirect has it, where `style` asks for it
+    /// and if it is a path.
+    fn raw_target<'h>(&self, hop: &'h Hop, style: PassStyle) -> Option<&'h [u8]>
+    where
+        'r: 'h,
+    {
         let is_own = self.redirects == 0 && !hop.subrequest;
-        (style.raw && is_own && target.first() == Some(&b'/')).then_some(target)
+        let target = if is_own { self.request.target } else { &hop.target };
+        (style.raw && target.first() == Some(&b'/')).then_some(target)
+    }
+
+    /// Keeps the target of a subrequest or an internal redirect, if anybody may ask for it.
+    pub(super) fn keep_target(&self, hop: &mut Hop, target: &[u8]) {
+        if self.program.proxies {
+            hop.target.clear();
+            hop.target.extend_from_slice(target);
+        }
     }
 
     /// `[P]` of the server: the string is a URL.
