@@ -71,13 +71,15 @@ impl<'r> Run<'r> {
     pub(super) fn rewrite_server(&mut self, hop: &mut Hop, config: &Config<'_>) -> Translated {
         let on = config.get().rewrite.as_ref().is_some_and(RewriteDir::is_on);
         if !on
-            || self.server.rewrite.is_empty()
             || hop.rewriting_ended
             || hop.uri.first() != Some(&b'/') && !self.server.rewrite_options.allow_any_uri
         {
             return Translated::Declined;
         }
         hop.filename.clone_from(&hop.uri);
+        if self.server.rewrite.is_empty() {
+            return Translated::Declined;
+        }
         let sent_args = self.remember_args(hop);
         let mut marks = Marks::default();
         let server = self.server;
