@@ -108,6 +108,30 @@ pub fn parse<'a>(
     }))
 }
 
+/// Reads a head that [`parse`] has refused for what its fields say, for whoever answers it; `None` if there is more
+/// wrong with it. Nothing comes after it that could be trusted, as it says.
+pub fn parse_refused<'a>(
+    bytes: &'a [u8],
+    limits: &HeadLimits,
+    room: &'a mut HeadRoom,
+) -> Option<RequestHead<'a>> {
+    let RequestLine { method, target, version, next } =
+        RequestLine::parse(bytes, limits.request_line()).ok()??;
+    let length = room.read_refused(next, limits).ok()??;
+    let (fields, rest) = next.split_at(length);
+    Some(RequestHead {
+        method,
+        target,
+        version,
+        content: Content::None,
+        persistence: Persistence::Close,
+        expects_continue: false,
+        host: room.digest().host(fields),
+        fields: room.lines_of(fields),
+        bytes: &bytes[..bytes.len() - rest.len()],
+    })
+}
+
 /// A request line, and what comes after it.
 struct RequestLine<'a> {
     method: &'a [u8],

@@ -131,7 +131,7 @@ impl<S: Transport, R: Respond> Connection<S, R> {
                 Event::End => return Ok(()),
             }
         }
-        self.talk.refuse_with(|_, _, reply| reply.error_because(400, PLAIN_ON_TLS));
+        self.talk.refuse_with(|_, _, _, reply| reply.error_because(400, PLAIN_ON_TLS));
         self.write().await?;
         self.linger().await
     }

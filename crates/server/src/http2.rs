@@ -258,7 +258,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, R: Respond + 'static> Session<S, R> {
                 Some(head)
             }
             Err(error) => {
-                responder.respond_unread(error.status(), &self.peer, reply);
+                responder.respond_unread(error.status(), &output, &self.peer, reply);
                 None
             }
         };

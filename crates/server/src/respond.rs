@@ -46,7 +46,7 @@ pub trait Respond {
     fn respond(&mut self, request: &RequestHead<'_>, peer: &Peer, reply: &mut Reply);
 
     /// Makes the reply to a request whose head could not be read, or did not arrive in time.
-    fn respond_unread(&mut self, status: u16, _peer: &Peer, reply: &mut Reply) {
+    fn respond_unread(&mut self, status: u16, _unread: &[u8], _peer: &Peer, reply: &mut Reply) {
         reply.error(status);
     }
 

@@ -144,10 +144,12 @@ impl Respond for SiteResponder {
         }
     }
 
-    fn respond_unread(&mut self, status: u16, peer: &Peer, reply: &mut Reply) {
-        let mut room = request::HeadRoom::default();
-        let parsed = request::parse(STANDS_FOR_UNREAD, &request::HeadLimits::default(), &mut room);
-        let Ok(Some(head)) = parsed else { return reply.error(status) };
+    fn respond_unread(&mut self, status: u16, unread: &[u8], peer: &Peer, reply: &mut Reply) {
+        let limits = request::HeadLimits::default();
+        let (mut room, mut other) = Default::default();
+        let head = request::parse_refused(unread, &limits, &mut room)
+            .or_else(|| request::parse_refused(STANDS_FOR_UNREAD, &limits, &mut other));
+        let Some(head) = head else { return reply.error(status) };
         let plan = self.end(&head, peer, reply, None, |site, request, outside, scratch| {
             site.decide_unread(request, outside, scratch, status)
         });

@@ -265,7 +265,8 @@ impl Maker {
 
     /// The fields of an answer that the directives of the chosen areas set.
     fn looked_at(&self) -> Expected {
-        let areas = [(Area::Field, field::NAME), (Area::Proxy, "X-Asked")];
+        // In the order in which they are read back.
+        let areas = [(Area::Proxy, "X-Asked"), (Area::Field, field::NAME)];
         let names = areas.into_iter().filter(|(area, _)| self.may(*area)).map(|(_, name)| name);
         let fields = names.map(|name| (name.to_owned(), Vec::new())).collect();
         Expected { fields, ..Expected::default() }

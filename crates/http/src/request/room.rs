@@ -6,7 +6,7 @@
 
 use super::HeadError;
 use super::digest::Digest;
-use super::field::{FieldLine, FieldLines};
+use super::field::{FieldLine, FieldLines, ParsedLine};
 use super::line::{self, HeadLimits};
 
 /// The most bytes of fields that are remembered: fields with long cookies are read each time.
@@ -33,10 +33,36 @@ impl HeadRoom {
     ) -> Result<Option<usize>, HeadError> {
         let is_known =
             !self.known.is_empty() && bytes.starts_with(&self.known) && self.limits == *limits;
-        if is_known { Ok(Some(self.known.len())) } else { self.read_anew(bytes, limits) }
+        if is_known {
+            return Ok(Some(self.known.len()));
+        }
+        let length = self.read_anew(bytes, limits, Digest::add)?;
+        if let Some(length @ ..=REMEMBERED_BYTES_MAX) = length {
+            self.known.extend_from_slice(&bytes[..length]);
+            self.limits = *limits;
+        }
+        Ok(length)
     }
 
-    fn read_anew(&mut self, bytes: &[u8], limits: &HeadLimits) -> Result<Option<usize>, HeadError> {
+    /// As [`HeadRoom::read`], whatever the fields say.
+    pub(super) fn read_refused(
+        &mut self,
+        bytes: &[u8],
+        limits: &HeadLimits,
+    ) -> Result<Option<usize>, HeadError> {
+        self.read_anew(bytes, limits, |digest, field| {
+            // It has been refused for this, or for another.
+            let _ = digest.add(field);
+            Ok(())
+        })
+    }
+
+    fn read_anew(
+        &mut self,
+        bytes: &[u8],
+        limits: &HeadLimits,
+        add: impl Fn(&mut Digest, &ParsedLine<'_>) -> Result<(), HeadError>,
+    ) -> Result<Option<usize>, HeadError> {
         self.known.clear();
         self.lines.clear();
         self.digest = Digest::default();
@@ -49,16 +75,11 @@ impl HeadRoom {
                 return line::refuse(rest, limit, HeadError::TooManyFields).map(|()| None);
             }
             let Some(field) = FieldLine::parse(bytes, rest, limit)? else { return Ok(None) };
-            self.digest.add(&field)?;
+            add(&mut self.digest, &field)?;
             self.lines.push(field.line);
             rest = field.next;
         }
-        let length = bytes.len() - rest.len() + b"\r\n".len();
-        if length <= REMEMBERED_BYTES_MAX {
-            self.known.extend_from_slice(&bytes[..length]);
-            self.limits = *limits;
-        }
-        Ok(Some(length))
+        Ok(Some(bytes.len() - rest.len() + b"\r\n".len()))
     }
 
     pub(super) fn digest(&self) -> &Digest {

@@ -238,14 +238,16 @@ impl<R: Respond> Talk<R> {
 
     /// Answers a request that cannot be understood, or came too late, and closes.
     pub(super) fn refuse(&mut self, status: u16) {
-        self.refuse_with(|responder, peer, reply| responder.respond_unread(status, peer, reply));
+        self.refuse_with(|responder, unread, peer, reply| {
+            responder.respond_unread(status, unread, peer, reply);
+        });
     }
 
-    pub(super) fn refuse_with(&mut self, write: impl FnOnce(&mut R, &Peer, &mut Reply)) {
+    pub(super) fn refuse_with(&mut self, write: impl FnOnce(&mut R, &[u8], &Peer, &mut Reply)) {
         let worker = Rc::clone(&self.worker);
         let Answering { responder, reply, .. } = &mut *worker.answering.borrow_mut();
         reply.clear();
-        write(responder, &self.peer, reply);
+        write(responder, self.input.unread(), &self.peer, reply);
         let status = reply.status();
         let start = self.output.len();
         head::write(&mut self.output, reply, &worker.clock, Ending::Close);
