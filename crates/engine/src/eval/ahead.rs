@@ -5,6 +5,7 @@
 //! Source: httpd 2.4.71 `modules/mappers/mod_rewrite.c`, `lookup_variable`, `apply_rewrite_cond`;
 //! `server/request.c`, `ap_sub_req_lookup_uri`, `ap_sub_req_lookup_file`.
 
+use super::canonical::append_path;
 use super::directory::write_beside;
 use super::target::split_query;
 use super::{End, Hop, Run};
@@ -71,9 +72,18 @@ impl Run<'_> {
                 }
             }
             Ahead::File => {
-                sub.uri.clone_from(&hop.uri);
-                sub.filename.extend_from_slice(target);
-                self.map_to_storage(&mut sub).err().map(End::Status)
+                // A bare name is beside the request, in URL-path and file path; a path has no URL-path.
+                if !target.contains(&b'/') {
+                    let end = memchr::memrchr(b'/', &hop.uri).map_or(0, |slash| slash + 1);
+                    sub.uri.extend_from_slice(&hop.uri[..end]);
+                    sub.uri.extend_from_slice(target);
+                }
+                sub.repeats = sub.uri == hop.uri;
+                if write_file_beside(&hop.filename, target, &mut sub.filename) {
+                    self.prepare_file(&mut sub).err()
+                } else {
+                    Some(End::Status(403))
+                }
             }
         };
         self.subrequests -= 1;
@@ -91,4 +101,15 @@ impl Run<'_> {
         };
         Some((sub, status))
     }
+}
+
+/// Writes the file path that `name` means where `file` is; false if it leaves that directory.
+fn write_file_beside(file: &[u8], name: &[u8], out: &mut Vec<u8>) -> bool {
+    if name.first() == Some(&b'/') {
+        out.extend_from_slice(name);
+        return true;
+    }
+    let end = memchr::memrchr(b'/', file).unwrap_or(0);
+    out.extend_from_slice(&file[..end]);
+    append_path(&[b"/", name].concat(), out)
 }

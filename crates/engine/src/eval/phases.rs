@@ -22,8 +22,21 @@ impl Run<'_> {
     /// All phases before the handler; a subrequest that only looks ends here. `Ok` says whether the
     /// handler takes path info.
     pub(super) fn prepare(&mut self, hop: &mut Hop) -> Result<bool, End> {
+        self.prepare_by(hop, Self::run_phases)
+    }
+
+    /// The same for a subrequest whose file name is known.
+    pub(super) fn prepare_file(&mut self, hop: &mut Hop) -> Result<bool, End> {
+        self.prepare_by(hop, Self::run_phases_of_file)
+    }
+
+    fn prepare_by(
+        &mut self,
+        hop: &mut Hop,
+        run: fn(&mut Self, &mut Hop) -> Result<bool, End>,
+    ) -> Result<bool, End> {
         let (naming, levels) = (self.naming, self.levels);
-        let result = self.run_phases(hop);
+        let result = run(self, hop);
         if hop.subrequest {
             (self.naming, self.levels) = (naming, levels);
         }
@@ -65,6 +78,11 @@ impl Run<'_> {
                 None => Ok(false),
             };
         }
+        self.run_phases_of_file(hop)
+    }
+
+    /// The phases that begin with the name of the file.
+    fn run_phases_of_file(&mut self, hop: &mut Hop) -> Result<bool, End> {
         let config = self.map_to_storage(hop).map_err(End::Status)?;
         self.add_vary(hop);
         hop.config = config.shared();
