@@ -11,10 +11,12 @@
 use milepost_http::request::is_token;
 
 use super::edit::{Stage, Target, TooLong};
+use super::handler::DIRECTORY;
 use super::rewrite::FORCED_TYPE;
 use super::spelling::VARIANTS;
 use super::target::split_query;
 use super::{Config, End, Hop, Run, has_control};
+use crate::outside::FileKind;
 use crate::program::{Document, DocumentKind, Trace};
 use crate::trace::Event;
 
@@ -262,7 +264,9 @@ impl Run<'_> {
                 }
                 // What the content is, is known before anything changes it.
                 let is_file = matches!(answer, Answer::File(_));
-                if is_file {
+                if answer == Answer::Options && hop.kind == Some(FileKind::Directory) {
+                    hop.fields.set(b"Content-Type", DIRECTORY);
+                } else if is_file || answer == Answer::Options {
                     self.describe_type(hop, config.mime.as_deref());
                 } else if let Some(media_type) = hop.notes.get(FORCED_TYPE) {
                     hop.fields.set(b"Content-Type", media_type);

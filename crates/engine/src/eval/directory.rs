@@ -5,7 +5,7 @@
 
 use milepost_http::path;
 
-use super::handler::handler;
+use super::handler::{DIRECTORY, handler};
 use super::{Config, End, Hop, Run, target};
 use crate::outside::FileKind;
 use crate::trace::Event;
@@ -32,9 +32,8 @@ impl Run<'_> {
             Some(FileKind::Directory) if hop.uri.last() != Some(&b'/') => {
                 self.redirect_to_slash(hop, config)
             }
-            // Here another handler is a backend.
             Some(FileKind::Directory)
-                if hop.proxied && config.get().check_handler == Some(true) =>
+                if config.get().check_handler == Some(true) && is_handled_by_other(hop, config) =>
             {
                 None
             }
@@ -196,4 +195,11 @@ pub(super) fn write_beside(uri: &[u8], name: &[u8], out: &mut Vec<u8>) {
 
 fn is_redirect(status: u16) -> bool {
     (300..400).contains(&status)
+}
+
+/// Whether a directory has a handler of its own: a named one, or a backend.
+fn is_handled_by_other(hop: &Hop, config: &Config<'_>) -> bool {
+    let mime = config.get().mime.as_deref();
+    let named = mime.and_then(|mime| handler(mime, hop));
+    hop.proxied || named.is_some_and(|named| named != DIRECTORY)
 }

@@ -23,7 +23,7 @@ const ANSWER_ALL: &[(&[u8], &str)] =
     &[(b"server-status", "mod_status.c"), (b"server-info", "mod_info.c")];
 
 /// What httpd calls the handler of a directory, which `SetHandler` may name too.
-const DIRECTORY: &[u8] = b"httpd/unix-directory";
+pub(super) const DIRECTORY: &[u8] = b"httpd/unix-directory";
 
 /// Who speaks the protocol of a backend: scheme, and the modules of which one is enough.
 const SPEAKERS: &[(&[u8], &[&str])] = &[
@@ -41,9 +41,6 @@ const SPEAKERS: &[(&[u8], &[&str])] = &[
     (b"ftp", &["mod_proxy_ftp.c"]),
     (b"fd", &["mod_proxy_fdpass.c"]),
 ];
-
-/// The type of a directory, which is the name of its handler too.
-const DIRECTORY_TYPE: &[u8] = b"httpd/unix-directory";
 
 impl Run<'_> {
     /// Answers a request that has come through all phases.
@@ -126,8 +123,8 @@ impl Run<'_> {
         let named = config.mime.as_deref().and_then(|mime| handler(mime, hop));
         let unnamed = || match hop.fields.get(b"Content-Type") {
             _ if !hop.is_handled => b"",
-            _ if hop.kind == Some(FileKind::Directory) => DIRECTORY_TYPE,
-            Some(said) if !hop.says_status => {
+            _ if hop.kind == Some(FileKind::Directory) => DIRECTORY,
+            Some(said) if !hop.says_status && self.method(hop) != b"OPTIONS" => {
                 said.split(|byte| b"; ".contains(byte)).next().unwrap_or_default()
             }
             _ => b"",

@@ -349,27 +349,19 @@ impl<'r> Run<'r> {
         Translated::Done
     }
 
-    /// `[P]` of a directory: the string is a URL that is not looked at any more, unless it must be escaped.
+    /// `[P]` of a directory: the same, and the URL gets the form in which it is sent.
     pub(super) fn rewrite_directory_to_proxy(
         &mut self,
         hop: &mut Hop,
         config: &DirConfig,
         no_escape: bool,
     ) -> Option<End> {
-        if !self.program.proxies {
-            return Some(End::Status(403));
+        match self.rewrite_to_proxy(hop, no_escape) {
+            Translated::End(end) => Some(end),
+            Translated::Declined | Translated::Done => {
+                self.canonical_proxy_url(hop, config).err().map(End::Status)
+            }
         }
-        hop.proxied = true;
-        if !no_escape {
-            hop.raw_url = false;
-            return self.canonical_proxy_url(hop, config).err().map(End::Status);
-        }
-        if hop.has_args {
-            hop.filename.push(b'?');
-            hop.filename.extend_from_slice(&hop.args);
-        }
-        self.mark_proxied(hop);
-        None
     }
 
     fn mark_proxied(&mut self, hop: &mut Hop) {
