@@ -516,13 +516,22 @@ impl Site {
         scratch: &'s mut Scratch,
         status: u16,
     ) -> Decision<'s> {
-        scratch.hop.reset();
-        scratch.host.clear();
-        scratch.server = identity::select(self.program(), request.local, b"", b"");
-        scratch.work.request.clear();
-        scratch.work.cookies.clear();
-        (scratch.has_first, scratch.redirects, scratch.rule) = (false, 0, None);
-        scratch.work.client = None;
+        scratch.forget_request(self.program(), request);
+        self.decide_refused(request, outside, scratch, status)
+    }
+
+    /// As [`Site::decide_unread`], for a request that was read as far as it goes: its target and fields are known.
+    pub fn decide_malformed<'s>(
+        &'s self,
+        request: &Request<'_>,
+        outside: &dyn Outside,
+        scratch: &'s mut Scratch,
+        status: u16,
+    ) -> Decision<'s> {
+        scratch.forget_request(self.program(), request);
+        let (path, args, _) = target::refused(request);
+        scratch.hop.uri.extend_from_slice(path);
+        scratch.hop.set_args(args);
         self.decide_refused(request, outside, scratch, status)
     }
 }
@@ -536,6 +545,17 @@ impl Scratch {
     /// Takes the steps noted since [`Scratch::start_trace`], and stops noting.
     pub fn take_trace(&mut self) -> Vec<Step> {
         self.work.trace.take().unwrap_or_default()
+    }
+
+    /// Forgets the request before, for one that nobody can read.
+    fn forget_request(&mut self, program: &Program, request: &Request<'_>) {
+        self.hop.reset();
+        self.host.clear();
+        self.server = identity::select(program, request.local, b"", b"");
+        self.work.request.clear();
+        self.work.cookies.clear();
+        (self.has_first, self.redirects, self.rule) = (false, 0, None);
+        self.work.client = None;
     }
 
     /// Keeps what a run knew at its end, for a decision that goes on later.

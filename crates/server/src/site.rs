@@ -147,12 +147,15 @@ impl Respond for SiteResponder {
     fn respond_unread(&mut self, status: u16, unread: &[u8], peer: &Peer, reply: &mut Reply) {
         let limits = request::HeadLimits::default();
         let (mut room, mut other) = Default::default();
-        let head = request::parse_refused(unread, &limits, &mut room)
-            .or_else(|| request::parse_refused(STANDS_FOR_UNREAD, &limits, &mut other));
+        let malformed = request::parse_refused(unread, &limits, &mut room);
+        let head =
+            malformed.or_else(|| request::parse_refused(STANDS_FOR_UNREAD, &limits, &mut other));
         let Some(head) = head else { return reply.error(status) };
-        let plan = self.end(&head, peer, reply, None, |site, request, outside, scratch| {
-            site.decide_unread(request, outside, scratch, status)
-        });
+        let plan =
+            self.end(&head, peer, reply, None, |site, request, outside, scratch| match malformed {
+                Some(_) => site.decide_malformed(request, outside, scratch, status),
+                None => site.decide_unread(request, outside, scratch, status),
+            });
         // The connection ends with this answer: no backend is asked, and no large file is read for it.
         if plan.is_some() || !reply.is_in_memory() {
             reply.clear();
