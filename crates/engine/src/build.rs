@@ -106,6 +106,8 @@ pub enum Purpose {
     Serve,
     /// To be looked at: such a directive is a warning.
     Look,
+    /// To be asked what it would answer, perhaps where its files are not: that they are missing is a warning, too.
+    Ask,
 }
 
 /// Builds the program. `None` when a diagnostic is an error.

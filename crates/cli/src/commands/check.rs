@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
-use milepost_engine::{Diagnostic, Severity};
+use milepost_engine::{Diagnostic, Purpose, Severity};
 use milepost_server::FileSystem;
 use serde_json::{Value, json};
 
@@ -57,7 +57,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         _ => None,
     };
     let path = if access_files::is_one(path) { parent(path) } else { path };
-    let (loaded, _) = args.configuration.load(path)?;
+    let (loaded, _) = args.configuration.load(path, Purpose::Look)?;
     let mut diagnostics = loaded.diagnostics;
     if let Some(site) = &loaded.site {
         if !args.no_lints {

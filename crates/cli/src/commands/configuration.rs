@@ -30,11 +30,11 @@ pub(crate) struct Configuration {
 }
 
 impl Configuration {
-    /// Loads it to be looked at, and says what it is. Without `-f`, `path` is the configuration file, or a
+    /// Loads it for something other than serving, and says what it is. Without `-f`, `path` is the configuration file, or a
     /// directory that is meant with its `.htaccess` files.
-    pub(crate) fn load(self, path: &Path) -> anyhow::Result<(Loaded, String)> {
+    pub(crate) fn load(self, path: &Path, purpose: Purpose) -> anyhow::Result<(Loaded, String)> {
         let (options, what) = self.options(path, None)?;
-        let options = LoadOptions { purpose: Purpose::Look, ..options };
+        let options = LoadOptions { purpose, ..options };
         Ok((Site::load(&options, &FileSystem), what))
     }
 

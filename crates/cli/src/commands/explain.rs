@@ -7,8 +7,8 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use milepost_engine::{
-    Decision, Event, Fields, Outcome, ProxyTo, Request, Scheme, Scratch, Severity, Site, Step,
-    Version,
+    Decision, Event, Fields, Outcome, ProxyTo, Purpose, Request, Scheme, Scratch, Severity, Site,
+    Step, Version,
 };
 use milepost_server::{Helpers, LastLook};
 use serde_json::{Value, json};
@@ -84,7 +84,7 @@ struct Target {
 
 /// Runs `milepost explain`.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let (loaded, what) = args.configuration.load(&args.directory)?;
+    let (loaded, what) = args.configuration.load(&args.directory, Purpose::Ask)?;
     for found in loaded.diagnostics.iter().filter(|found| found.severity == Severity::Error) {
         complain(&found.to_string());
     }

@@ -61,6 +61,26 @@ fn explain_asks_programs_too() {
 }
 
 #[test]
+fn the_configuration_of_another_machine_is_explained_and_not_served() {
+    let directory = directory();
+    write(&directory, "httpd.conf", "DocumentRoot none\nRedirect /a http://b.example/\n");
+    let run = |arguments: &[&str]| {
+        let output = Command::new(MILEPOST).args(arguments).args(["-d", path(&directory)]).output();
+        let output = output.expect("runs");
+        let said = [output.stdout, output.stderr].concat();
+        (output.status.code(), String::from_utf8_lossy(&said).into_owned())
+    };
+    let (code, said) = run(&["explain", "-f", "httpd.conf", "/a"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("answer 302 http://b.example/"), "{said}");
+    for command in ["check", "serve"] {
+        let (code, said) = run(&[command, "-f", "httpd.conf"]);
+        assert_eq!(code, Some(2), "{said}");
+        assert!(said.contains("httpd.conf:1:14: error: document root"), "{said}");
+    }
+}
+
+#[test]
 fn the_scan_gives_the_same_answer() {
     let address = free_address();
     let listen = format!("Listen {address}");

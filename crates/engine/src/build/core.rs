@@ -12,7 +12,7 @@ use milepost_http::path::EncodedSlashes;
 use milepost_syntax::Words;
 
 use super::report::{Finding, show};
-use super::{Builder, Context, Directive};
+use super::{Builder, Context, Directive, Purpose};
 use crate::number::leading_number;
 use crate::outside::FileKind;
 use crate::program::{AllowedMethods, Options, Override, Scope, ServerName, Trace};
@@ -166,7 +166,7 @@ impl Builder<'_> {
                 let message = format!("document root {} is not a directory", show(&words[0].text));
                 // So it is in httpd, which has no reason for the difference either.
                 let finding = match context.scope {
-                    Scope::Main => Finding::error(message),
+                    Scope::Main if self.purpose != Purpose::Ask => Finding::error(message),
                     _ => Finding::warning(message),
                 };
                 self.report_at(directive, words[0].at, words[0].len, finding);

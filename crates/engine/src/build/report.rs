@@ -84,7 +84,7 @@ impl Builder<'_> {
         let file = self.pool.path(place.file).to_owned();
         let (severity, message) = match (finding.stops_serving, self.purpose) {
             (true, Purpose::Serve) => (Severity::Error, finding.message),
-            (true, Purpose::Look) => {
+            (true, Purpose::Look | Purpose::Ask) => {
                 (finding.severity, format!("{}; `milepost serve` refuses it", finding.message))
             }
             (false, _) => (finding.severity, finding.message),
