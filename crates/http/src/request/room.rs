@@ -2,7 +2,7 @@
 //!
 //! What a client says of itself it mostly says again, byte for byte, with the next request: browsers and crawlers on
 //! a connection that they keep, proxies and probes on all of theirs. So the fields of the last head are remembered,
-//! and those of the next are compared with them before they are read, which takes a thirtieth of the time.
+//! and those of the next are compared with them before they are read, which takes a thirtieth of the instructions.
 
 use super::HeadError;
 use super::digest::Digest;

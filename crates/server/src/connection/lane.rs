@@ -6,8 +6,8 @@
 //! of a head, content, a backend, room to write, the end of a client that still sends) leaves the lane for a task, for
 //! good.
 //!
-//! This costs a system call for each time the worker wakes, and saves some 700 instructions of 4,900 a request; an idle
-//! connection has no task.
+//! This costs a system call for each time the worker wakes, and saves what tasks, wakers and readiness take of a
+//! request: some 800 of 6,300 instructions in user space (callgrind). An idle connection has no task.
 //!
 //! Source: epoll(7), on edge-triggered use: all is read when less is read than there was room for, unless the end is
 //! there as well.
